@@ -182,7 +182,8 @@ CREATE UNIQUE INDEX attempts_by_transfer ON attempts (transfer_id, number);
 -- Objects that there is something to do for, each in the lane of a route. Leases run by the
 -- database's clock; the fence rises with every claim, and a write under an old fence changes
 -- nothing. nudges count what networks have said since anybody asked. What says queued has no
--- attempt if lease_until is 0; otherwise somebody had it, and may have sent it.
+-- attempt if lease_until is 0; otherwise somebody had it, and may have sent it. unrouted_since says
+-- since when no route takes it, where none did when somebody looked.
 CREATE TABLE transfers (
     id          TEXT PRIMARY KEY,
     env         TEXT NOT NULL,
@@ -195,9 +196,11 @@ CREATE TABLE transfers (
     lease_until BIGINT NOT NULL,
     fence       BIGINT NOT NULL,
     tries       BIGINT NOT NULL,
-    nudges      BIGINT NOT NULL
+    nudges      BIGINT NOT NULL,
+    unrouted_since BIGINT
 );
 CREATE INDEX transfers_due ON transfers (route_id, stage, merchant_id, due_at);
+CREATE INDEX transfers_unrouted ON transfers (unrouted_since) WHERE unrouted_since IS NOT NULL;
 
 -- Every call of a rail about a payment, redacted: the evidence in its timeline.
 CREATE TABLE rail_calls (

@@ -12,6 +12,8 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::bank::Bank;
+use crate::hostile::with_hostile;
+use crate::hostile_files::{self, UNTIL_MONDAY};
 use crate::lanes::{absent_gateway, patch, route_before, with_two_routes};
 use crate::live::{pay, until as paid, with_bank};
 use crate::mail_server::{HANGS, MailServer};
@@ -493,6 +495,37 @@ async fn the_books_are_anchored_beside_the_database(
         restart(host, anchored).await;
         host.advance(600);
         until_over(host, "anchor_missed").await;
+    })
+    .await;
+}
+
+/// Every route that takes them is paused: somebody is told, and when it is over.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn payouts_that_no_route_takes_are_told_of(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    const CLAIMED: &str = "SELECT CAST(SUM(fence) AS BIGINT) FROM transfers";
+    with_hostile(engine, async |host, _| {
+        let id = hostile_files::pay(host, "pay").await;
+        hostile_files::pay(host, "pay").await;
+        patch(host, "ngn_bulk", json!({ "is_paused": true })).await.ok();
+        host.advance(UNTIL_MONDAY);
+        let unrouted = "SELECT COUNT(*) FROM transfers WHERE unrouted_since IS NOT NULL";
+        host.until_count(unrouted, 2).await;
+        // It is looked at again and again, and has waited since the first time.
+        for _ in 0..11 {
+            let looked = host.count(CLAIMED).await;
+            host.advance(30);
+            host.until_count(CLAIMED, looked + 2).await;
+        }
+        let alert = until_open(host, "no_route").await;
+        assert!(alert["summary"].as_str().expect("what").contains("ngn_bulk"), "{alert}");
+        assert_eq!((&alert["count"], &alert["host"]), (&json!(2), &Value::Null));
+        paid(host, &id, "queued").await;
+        patch(host, "ngn_bulk", json!({ "is_paused": false })).await.ok();
+        host.advance(30);
+        until_over(host, "no_route").await;
     })
     .await;
 }

@@ -14,10 +14,10 @@ use crate::live::until;
 use crate::test_host::{Engine, TestHost, naira, unique, with};
 
 /// Tests begin on a Saturday at 09:00 UTC: until Monday, 16:00 in Lagos.
-const UNTIL_MONDAY: u64 = (2 * 24 + 6) * 3600;
+pub(crate) const UNTIL_MONDAY: u64 = (2 * 24 + 6) * 3600;
 
 /// A live payout by file, with a deed.
-async fn pay(host: &TestHost, deed: &str) -> String {
+pub(crate) async fn pay(host: &TestHost, deed: &str) -> String {
     let body = with(naira(100_000), json!({ "method": "bulk", "narration": deed }));
     let body = with(body, json!({ "allow_duplicate": true }));
     host.pay_as(&host.merchant.live_key.clone(), &unique(), body).await.ok().id()

@@ -16,6 +16,7 @@ mod growth;
 mod load;
 mod many;
 mod micro;
+mod outage;
 mod rails;
 mod receivers;
 mod recipients;
@@ -80,6 +81,7 @@ async fn main() {
                         rules::run(engine, length, swapping).await;
                     }
                     "70 %" => steady::run(engine, length, calm).await,
+                    "outage" => outage::run(engine, length).await,
                     "recipients" => recipients::run(engine, length).await,
                     "another currency" => across::run(engine, length).await,
                     "batches" => batches::run(engine, length, entries).await,
@@ -102,6 +104,7 @@ async fn main() {
         batches::run(engine, length, entries).await;
         steady::run(engine, length, calm).await;
         whole_life::run(engine, length, tpcb).await;
+        outage::run(engine, length).await;
         rules::run(engine, length, swapping).await;
         webhooks::run(engine, size).await;
         files::window_of_many(engine).await;

@@ -27,6 +27,7 @@ pub(crate) struct Server {
     pub engine: Engine,
     host: Child,
     simulator: Child,
+    simulator_port: u16,
     pub base: String,
     url: String,
     folder: tempfile::TempDir,
@@ -59,13 +60,7 @@ impl Server {
         };
         let (port, simulator_port) = (free_port(), free_port());
         let program = program();
-        let simulator = Command::new(&program)
-            .args(["simulator", "--address", &format!("127.0.0.1:{simulator_port}")])
-            .current_dir(folder.path())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let simulator = simulated_networks(&program, folder.path(), simulator_port);
         let webhooks = ca_file.map(|file| {
             let networks = "RAILHEAD_WEBHOOKS__ALLOW_PRIVATE_NETWORKS";
             let file = file.as_os_str().to_owned();
@@ -91,7 +86,7 @@ impl Server {
             .unwrap();
         let base = format!("http://127.0.0.1:{port}");
         let client = reqwest::Client::new();
-        let server = Self { engine, host, simulator, base, url, folder, client };
+        let server = Self { engine, host, simulator, simulator_port, base, url, folder, client };
         server.wait().await;
         server
     }
@@ -280,6 +275,17 @@ impl Server {
         [self.host.id(), self.simulator.id()]
     }
 
+    /// Nothing of any network answers any more.
+    pub(crate) fn lose_networks(&mut self) {
+        self.simulator.kill().unwrap();
+        self.simulator.wait().unwrap();
+    }
+
+    /// They are there again, and remember nothing.
+    pub(crate) fn find_networks(&mut self) {
+        self.simulator = simulated_networks(&program(), self.folder.path(), self.simulator_port);
+    }
+
     pub(crate) fn resident_mb(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.host.id()));
         let status = status.unwrap_or_default();
@@ -343,6 +349,17 @@ impl Drop for Server {
             let _ = child.wait();
         }
     }
+}
+
+/// The other sides of all networks, as a process of their own.
+fn simulated_networks(program: &Path, folder: &Path, port: u16) -> Child {
+    Command::new(program)
+        .args(["simulator", "--address", &format!("127.0.0.1:{port}")])
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 /// How long a start takes, compiled code being there: the median of several.

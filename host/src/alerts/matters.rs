@@ -9,8 +9,10 @@ use crate::clock::Moment;
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::Problem;
+use crate::id::RouteId;
 use crate::money::{Currency, Minor};
 use crate::transfers::lanes::Health;
+use crate::transfers::work;
 use crate::{anchors, notifications, rules};
 
 use super::AlertKind;
@@ -75,6 +77,7 @@ pub(super) async fn collect(
     matters.extend(quarantine(app).await?);
     matters.extend(rules_held(app).await?);
     matters.extend(not_told(app).await?);
+    matters.extend(no_route(app).await?);
     matters.extend(left_alone(app, host, lasting).await?);
     matters.extend(anchor(app, host, lasting).await);
     lasting.before = std::mem::take(&mut lasting.now);
@@ -173,6 +176,37 @@ async fn not_told(app: &App) -> Result<Option<Matter>, Problem> {
         count,
         visibility,
     }))
+}
+
+/// Payouts that no route has taken for a while.
+async fn no_route(app: &App) -> Result<Vec<Matter>, Problem> {
+    let (pool, long_ago) = (app.db.pool(), app.now().before(limits::ALERT_NO_ROUTE_AFTER));
+    let long = work::list_unrouted(pool, long_ago).await?;
+    let soon = work::list_unrouted(pool, long_ago.after(limits::CLOCKS_APART)).await?;
+    let is_new = |it: &(RouteId, i64, Moment)| long.iter().all(|known| known.0 != it.0);
+    let soon: Vec<_> =
+        soon.into_iter().filter(is_new).map(|it| (it, Visibility::WithinClockSkew)).collect();
+    let routes = app.routes.all().await?;
+    let named = |id: &RouteId| {
+        let route = routes.iter().find(|ready| ready.route.id == *id);
+        route.map_or_else(|| id.to_string(), |ready| ready.route.name.clone())
+    };
+    let long = long.into_iter().map(|it| (it, Visibility::Shared));
+    let matter = |((id, count, since), visibility): ((RouteId, i64, Moment), _)| Matter {
+        key: format!("no_route/{id}"),
+        kind: AlertKind::NoRoute,
+        summary: format!(
+            "Payouts for {} have waited since {since}: no route takes them",
+            named(&id)
+        ),
+        advice: "Whatever could carry them is paused, gone, or not for their merchants: railhead \
+                 admin route list. Resume a route or make one; what is not to be paid any more its \
+                 merchants can cancel"
+            .to_owned(),
+        count,
+        visibility,
+    };
+    Ok(long.chain(soon).map(matter).collect())
 }
 
 /// Live routes whose networks this host has been leaving alone for a while.

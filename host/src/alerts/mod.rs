@@ -32,6 +32,8 @@ pub enum AlertKind {
     RulesHeld,
     /// A host leaves a network alone.
     RouteLeftAlone,
+    /// No route takes what waits to be sent.
+    NoRoute,
     /// Nothing live is sent.
     Quarantine,
     /// No rates come from a provider.
@@ -53,6 +55,7 @@ impl AlertKind {
             Self::Suspense => "suspense",
             Self::RulesHeld => "rules_held",
             Self::RouteLeftAlone => "route_left_alone",
+            Self::NoRoute => "no_route",
             Self::Quarantine => "quarantine",
             Self::RateSource => "rate_source",
             Self::AnchorMissed => "anchor_missed",
@@ -148,7 +151,7 @@ pub struct AlertView {
     #[schema(example = "alert_01kaz3v8d1f7wq5n2x4y6z8ab9")]
     pub id: String,
     /// What kind of thing is the matter: `cases`, `suspense`, `rules_held`, `route_left_alone`,
-    /// `quarantine`, `rate_source`, `anchor_missed` or `not_told`.
+    /// `no_route`, `quarantine`, `rate_source`, `anchor_missed` or `not_told`.
     #[schema(example = "cases")]
     pub kind: &'static str,
     /// `open`, `acknowledged` or `ended`.

@@ -243,7 +243,7 @@ impl<'a, F: Feature> Carry<'a, F> {
             return self.cannot_send(why).await.map(|()| None);
         }
         if let Some(at) = self.first_question(&attempt, &route) {
-            let next = Next { route: route.route.id.clone(), at, tries: self.claim.tries };
+            let next = Next { route: route.route.id.clone(), ..self.same(at) };
             return self.put_off(Vec::new(), next, None).await.map(|()| None);
         }
         let is_live = self.order.env == Env::Live;
@@ -252,7 +252,7 @@ impl<'a, F: Feature> Carry<'a, F> {
             // Who asks out of turn changes nothing about the turns.
             let at = now.after(pause).max(self.claim.due_at);
             let case = self.unanswered((&attempt, &route), now);
-            let next = Next { route: id, at, tries: self.claim.tries };
+            let next = Next { route: id, ..self.same(at) };
             return self.put_off(Vec::new(), next, case).await.map(|()| None);
         }
         // What the database says of it may be older than what became of it.
@@ -365,13 +365,15 @@ impl<'a, F: Feature> Carry<'a, F> {
                 false => Box::pin(self.conclude(over, answered)).await.map(|()| None),
             },
             (None, Later::After(pause)) => {
+                self.is_in_vain();
                 let at = self.engine.now().after(pause);
-                let next = Next { route: self.claim.route_id.clone(), at, tries: self.claim.tries };
-                self.put_off(Vec::new(), next, None).await.map(|()| None)
+                self.put_off(Vec::new(), self.same(at), None).await.map(|()| None)
             }
             (None, Later::Nobody) => {
-                let at = self.engine.now().after(limits::SEND_LATER);
-                let next = Next { route: self.claim.route_id.clone(), at, tries: self.claim.tries };
+                self.is_in_vain();
+                let now = self.engine.now();
+                let unrouted_since = self.claim.unrouted_since.or(Some(now));
+                let next = Next { unrouted_since, ..self.same(now.after(limits::SEND_LATER)) };
                 self.put_off(Vec::new(), next, None).await.map(|()| None)
             }
             (None, Later::Unbounded) => {
@@ -379,8 +381,8 @@ impl<'a, F: Feature> Carry<'a, F> {
                 self.cannot_send(why).await.map(|()| None)
             }
             (None, Later::InLane(route)) => {
-                let (route, at) = (route.route.id.clone(), self.engine.now());
-                let next = Next { route, at, tries: self.claim.tries };
+                let route = route.route.id.clone();
+                let next = Next { route, ..self.same(self.engine.now()) };
                 self.put_off(Vec::new(), next, None).await.map(|()| None)
             }
         }
@@ -399,7 +401,7 @@ impl<'a, F: Feature> Carry<'a, F> {
             )
         });
         tracing::error!(transfer.id = self.order.id, why, "neither sent nor asked about");
-        let next = Next { route: self.claim.route_id.clone(), at, tries };
+        let next = Next { tries, ..self.same(at) };
         self.put_off(Vec::new(), next, case).await
     }
 
@@ -409,8 +411,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         let summary = format!("{} is not sent: its recipient is blocked.", self.order.reference);
         let case = self.case(CaseKind::CannotSend, format!("blocked/{id}"), summary, now);
         let at = now.after(2 * limits::SEND_LATER);
-        let (route, tries) = (self.claim.route_id.clone(), self.claim.tries);
-        self.put_off(Vec::new(), Next { route, at, tries }, Some(case)).await
+        self.put_off(Vec::new(), self.same(at), Some(case)).await
     }
 
     pub(super) fn case(
@@ -442,14 +443,27 @@ impl<'a, F: Feature> Carry<'a, F> {
         let (claim, now) = (&self.claim, self.engine.now());
         let id = route.route.id.clone();
         if claim.due_at > now {
-            return Next { route: id, at: claim.due_at, tries: claim.tries };
+            return Next { route: id, ..self.same(claim.due_at) };
         }
         let schedule = &route.rail.declaration.query.schedule_s;
         let last = schedule.len() - 1;
         let index = usize::try_from(claim.tries).unwrap_or(last).min(last);
         let at = now.after(Duration::from_secs(schedule[index]));
         let tries = if claim.nudges > 0 { claim.tries } else { claim.tries + 1 };
-        Next { route: id, at, tries }
+        Next { route: id, tries, ..self.same(at) }
+    }
+
+    /// As it was, but for when it is due.
+    pub(super) fn same(&self, at: Moment) -> Next {
+        let Claim { route_id, tries, .. } = &self.claim;
+        Next { route: route_id.clone(), at, tries: *tries, unrouted_since: None }
+    }
+
+    /// No route takes it now, whoever claims it.
+    fn is_in_vain(&self) {
+        if let Some(turn) = self.turn {
+            turn.is_in_vain();
+        }
     }
 
     /// When the rail is asked for the first time about what was sent by somebody who did not live to
@@ -489,6 +503,7 @@ impl<'a, F: Feature> Carry<'a, F> {
                 stage,
                 due_at: if has_news { now } else { next.at },
                 tries: next.tries,
+                unrouted_since: next.unrouted_since,
                 nudges: if has_news { nudges - known } else { 0 },
             }));
             if let Some(case) = &case {
@@ -538,6 +553,8 @@ pub(super) struct Next {
     pub(super) route: RouteId,
     pub(super) at: Moment,
     pub(super) tries: i64,
+    /// Since when no route takes it, if none does.
+    pub(super) unrouted_since: Option<Moment>,
 }
 
 /// Whether enough answers of "never received" permit sending the same reference again: at once

@@ -3,7 +3,9 @@
 //! A lane that is quick is claimed for ahead: as much as it carries within a moment lies at hand,
 //! and whoever has had its answer hands its place to the next, before that answer is written down:
 //! a place is for a call, and not for the database. A lane that is slow has nothing at hand, and
-//! its work stays where another host can take it.
+//! its work stays where another host can take it. A lane that no route takes anything of (it is
+//! paused, or closed, or its network is gone) is tried with a little once a second: what waits in it
+//! stays due, however much it is, and goes at once when something of it got on.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -40,9 +42,15 @@ pub(super) struct Turn<F: Feature> {
     purpose: Purpose,
     place: Mutex<Option<Place>>,
     is_over: AtomicBool,
+    is_in_vain: AtomicBool,
 }
 
 impl<F: Feature> Turn<F> {
+    /// No route takes now what was claimed.
+    pub(super) fn is_in_vain(&self) {
+        self.is_in_vain.store(true, Ordering::Relaxed);
+    }
+
     /// No call is made any more: what is next at hand has the place now.
     pub(super) fn hand_on(&self) {
         if self.is_over.swap(true, Ordering::Relaxed) {
@@ -87,13 +95,42 @@ struct AtHand<O> {
     looked_at: Option<Instant>,
     /// When it was last looked at for what is to be asked about.
     asked_at: Option<Instant>,
+    trials: Trials,
+}
+
+/// Whether what is claimed of a lane gets on, or waits whoever claims it.
+#[derive(Default)]
+struct Trials {
+    /// How much in a row was claimed in vain.
+    in_vain: usize,
+    /// When it was last tried whether that has changed.
+    tried_at: Option<Instant>,
+}
+
+impl Trials {
+    /// Takes note of what became of something that was claimed.
+    const fn note(&mut self, was_in_vain: bool) {
+        self.in_vain = if was_in_vain { self.in_vain.saturating_add(1) } else { 0 };
+    }
+
+    /// How much to claim where there would be use for so much.
+    fn permit(&mut self, wanted: usize, now: Instant) -> usize {
+        if self.in_vain < limits::LANE_IN_VAIN_MAX || wanted == 0 {
+            return wanted;
+        }
+        if self.tried_at.is_some_and(|at| now - at < limits::LANE_TRIED_EVERY) {
+            return 0;
+        }
+        self.tried_at = Some(now);
+        wanted.min(limits::LANE_TRIED_WITH)
+    }
 }
 
 impl<O> AtHand<O> {
     fn new() -> Self {
         let waiting = VecDeque::new();
-        let (looked_at, asked_at) = (None, None);
-        Self { waiting, carried: 0, claimed_at: Instant::now(), looked_at, asked_at }
+        let (looked_at, asked_at, trials) = (None, None, Trials::default());
+        Self { waiting, carried: 0, claimed_at: Instant::now(), looked_at, asked_at, trials }
     }
 
     /// The oldest that is not to be given back.
@@ -205,21 +242,18 @@ impl<F: Feature> Dispatcher<F> {
     /// How much to claim: for the places that are free, and ahead where the lane is quick.
     fn wanted(&self, route: &RouteId, purpose: Purpose) -> usize {
         let free = self.engine.lanes.free(route, purpose);
-        let ahead = match purpose {
-            Purpose::Ask => 0,
-            Purpose::Send => {
-                let at_hand = self.at_hand();
-                let (worth, waiting) = at_hand
-                    .get(route)
-                    .map_or((0, 0), |lane| (lane.worth_having(), lane.waiting.len()));
-                // Not for a few.
-                if waiting > 0 && waiting >= worth / 2 {
-                    return 0;
-                }
-                worth - waiting.min(worth)
+        if purpose == Purpose::Ask {
+            return free.min(limits::CLAIM_MAX);
+        }
+        self.lane(route, |lane| {
+            let (worth, waiting) = (lane.worth_having(), lane.waiting.len());
+            // Not for a few.
+            if waiting > 0 && waiting >= worth / 2 {
+                return 0;
             }
-        };
-        (free + ahead).min(limits::CLAIM_MAX)
+            let wanted = free + (worth - waiting.min(worth));
+            lane.trials.permit(wanted.min(limits::CLAIM_MAX), Instant::now())
+        })
     }
 
     async fn claim_due(
@@ -307,9 +341,14 @@ impl<F: Feature> Dispatcher<F> {
             purpose,
             place: Mutex::new(place),
             is_over: AtomicBool::new(false),
+            is_in_vain: AtomicBool::new(false),
         };
         self.engine.tasks.spawn(async move {
             turn.dispatcher.carry(claimed, &turn).await;
+            if turn.purpose == Purpose::Send {
+                let was_in_vain = turn.is_in_vain.load(Ordering::Relaxed);
+                turn.dispatcher.lane(&turn.route, |lane| lane.trials.note(was_in_vain));
+            }
             turn.hand_on();
         });
     }
@@ -362,5 +401,28 @@ impl<F: Feature> Dispatcher<F> {
 
     fn at_hand(&self) -> MutexGuard<'_, HashMap<RouteId, AtHand<F::Object>>> {
         self.at_hand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lane_that_nothing_gets_on_in_is_tried_with_a_little_now_and_then() {
+        let (mut trials, now) = (Trials::default(), Instant::now());
+        for _ in 0..limits::LANE_IN_VAIN_MAX {
+            assert_eq!(trials.permit(500, now), 500);
+            trials.note(true);
+        }
+        assert_eq!(trials.permit(0, now), 0, "it is not tried where there is no place");
+        assert_eq!(trials.permit(500, now), limits::LANE_TRIED_WITH);
+        assert_eq!(trials.permit(500, now), 0, "once in a while");
+        trials.note(true);
+        let later = now + limits::LANE_TRIED_EVERY;
+        assert_eq!((trials.permit(3, later), trials.permit(3, later)), (3, 0));
+        // Something has got on: so may all.
+        trials.note(false);
+        assert_eq!(trials.permit(500, later), 500);
     }
 }

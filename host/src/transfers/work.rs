@@ -108,6 +108,8 @@ pub(super) struct PutOff {
     pub stage: Stage,
     pub due_at: Moment,
     pub tries: i64,
+    /// Since when no route takes it, if none does.
+    pub unrouted_since: Option<Moment>,
     /// News that nobody has asked about yet.
     pub nudges: i64,
 }
@@ -121,6 +123,7 @@ pub(super) static WORK_PUT_OFF: Update<PutOff> = Update {
         int("due_at", |put_off| put_off.due_at.into()),
         int("lease_until", |_| 0.into()),
         int("tries", |put_off| put_off.tries.into()),
+        int("unrouted_since", |put_off| put_off.unrouted_since.into()),
         int("nudges", |put_off| put_off.nudges.into()),
     ],
     only_where: None,
@@ -155,6 +158,7 @@ pub(super) static WORK_UNDER_WAY: Update<UnderWay> = Update {
         text("route_id", |work| work.route_id.as_str().into()),
         text("stage", |_| Stage::Sent.as_str().into()),
         int("due_at", |work| work.due_at.into()),
+        int("unrouted_since", |_| None::<Moment>.into()),
     ],
     only_where: None,
 };
@@ -176,6 +180,7 @@ pub(super) static WORK_IN_FILE: Update<InFile> = Update {
         int("due_at", |work| work.due_at.into()),
         int("lease_until", |_| 0.into()),
         int("tries", |_| 0.into()),
+        int("unrouted_since", |_| None::<Moment>.into()),
         int("nudges", |_| 0.into()),
     ],
     only_where: None,
@@ -194,6 +199,8 @@ pub struct Claim {
     pub fence: i64,
     /// How often it was put off.
     pub tries: i64,
+    /// Since when no route takes it, if none did when somebody looked.
+    pub unrouted_since: Option<Moment>,
     /// How often there had been news when it was claimed.
     pub nudges: i64,
     /// When it was due; in the future where somebody wants to know before that.
@@ -214,7 +221,8 @@ impl Claim {
 const LAST: &str = "~";
 
 /// The columns of a [`Claim`].
-const CLAIM: &str = "id, route_id, stage, fence, tries, nudges, due_at, serial";
+const CLAIM: &str = "id, route_id, stage, fence, tries, unrouted_since, nudges, due_at, \
+                     serial";
 
 /// Routes with work, however much of it there is: the walk touches each once.
 ///
@@ -362,6 +370,27 @@ async fn claim_of(
 pub async fn count_by_stage(pool: &AnyPool) -> Result<Vec<(String, i64)>, sqlx::Error> {
     let sql = "SELECT stage, COUNT(*) FROM transfers GROUP BY stage";
     sqlx::query_as(sql).fetch_all(pool).await
+}
+
+/// Live work that no route has taken since before `at`: in whose lane it waits, how much of it there
+/// is at least, and since when.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_unrouted(
+    pool: &AnyPool,
+    at: Moment,
+) -> Result<Vec<(RouteId, i64, Moment)>, sqlx::Error> {
+    // Somebody looks every other second, and nobody counts a backlog by hand.
+    const SOME: i64 = 100;
+    let sql = "SELECT route_id, COUNT(*), MIN(unrouted_since) FROM (SELECT route_id, \
+               unrouted_since FROM transfers WHERE unrouted_since < $1 AND env = 'live' \
+               ORDER BY unrouted_since LIMIT $2) u GROUP BY route_id ORDER BY route_id";
+    let query = sqlx::query_as(sql).bind(at.micros()).bind(SOME);
+    let found: Vec<(String, i64, i64)> = query.fetch_all(pool).await?;
+    let of_lane =
+        |(route, count, since)| (RouteId::from_text(route), count, Moment::from_micros(since));
+    Ok(found.into_iter().map(of_lane).collect())
 }
 
 /// What became of wanting the work for one object.
@@ -562,6 +591,7 @@ fn claim(row: &AnyRow) -> Result<Claim, sqlx::Error> {
         stage: Stage::parse(&stage).ok_or_else(|| sqlx::Error::Decode(stage.into()))?,
         fence: row.try_get("fence")?,
         tries: row.try_get("tries")?,
+        unrouted_since: row.try_get::<Option<i64>, _>("unrouted_since")?.map(Moment::from_micros),
         nudges: row.try_get("nudges")?,
         due_at: Moment::from_micros(row.try_get("due_at")?),
         serial: row.try_get("serial")?,
@@ -578,6 +608,7 @@ impl Work {
             stage: Stage::Queued,
             fence: 1,
             tries: 0,
+            unrouted_since: None,
             nudges: 0,
             due_at: self.queued_at,
             serial: self.serial,

@@ -441,6 +441,13 @@ pub const DISPATCH_EVERY: Duration = Duration::from_millis(20);
 pub const ASK_EVERY: Duration = Duration::from_millis(100);
 /// A lane that is quick has as much claimed work at hand as it carries in this time.
 pub const CLAIM_AHEAD: Duration = Duration::from_millis(400);
+/// A lane of which so many pieces of work in a row were claimed in vain, because no route takes them
+/// now, is only tried from then on, until something of it gets on.
+pub const LANE_IN_VAIN_MAX: usize = 64;
+/// With so much of it,
+pub const LANE_TRIED_WITH: usize = 8;
+/// and so often.
+pub const LANE_TRIED_EVERY: Duration = Duration::from_secs(1);
 /// Claimed work that has waited this long for a place is given back.
 pub const AT_HAND_MAX: Duration = Duration::from_secs(5);
 /// A payout in the sandbox whose creator died is answered to a repeat after this long.
@@ -541,6 +548,8 @@ pub const ALERTS_POLL: Duration = Duration::from_secs(2);
 pub const ALERT_MORE_AFTER: Duration = Duration::from_secs(3600);
 /// A network that is left alone is told of when that has lasted for so long.
 pub const ALERT_BREAKER_AFTER: Duration = Duration::from_secs(120);
+/// Payouts that no route takes are told of when that has lasted for so long.
+pub const ALERT_NO_ROUTE_AFTER: Duration = Duration::from_secs(300);
 /// An anchor that is late is told of when that has lasted for so long on a host.
 pub const ALERT_ANCHOR_AFTER: Duration = Duration::from_secs(300);
 /// People who were not told are the matter for as long as this.

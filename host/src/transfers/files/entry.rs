@@ -407,8 +407,7 @@ impl<'a, F: Feature> Carry<'a, F> {
     }
 
     async fn in_lane(&self, route: RouteId, at: Moment, case: Option<Case>) -> Result<(), Problem> {
-        let tries = self.claim.tries;
-        self.put_off(Vec::new(), Next { route, at, tries }, case).await
+        self.put_off(Vec::new(), Next { route, ..self.same(at) }, case).await
     }
 }
 
