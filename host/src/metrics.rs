@@ -13,9 +13,9 @@ use strum::IntoEnumIterator as _;
 use crate::app::App;
 use crate::cases;
 use crate::error::Problem;
+use crate::transfers::backlog;
 use crate::transfers::files::table::{self, FileState};
 use crate::transfers::lanes::Health;
-use crate::transfers::work;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfKind {
@@ -172,7 +172,7 @@ async fn waiting(app: &App, registry: &mut Registry) -> Result<(), Problem> {
     for stage in ["queued", "sent"] {
         transfers.get_or_create(&OfStage { stage: stage.to_owned() }).set(0);
     }
-    for (stage, count) in work::count_by_stage(app.db.pool()).await? {
+    for (stage, count) in backlog::count_by_stage(app.db.pool()).await? {
         transfers.get_or_create(&OfStage { stage }).set(count);
     }
     registry.register(

@@ -11,8 +11,8 @@ use crate::env::Env;
 use crate::error::Problem;
 use crate::id::RouteId;
 use crate::money::{Currency, Minor};
+use crate::transfers::backlog;
 use crate::transfers::lanes::Health;
-use crate::transfers::work;
 use crate::{anchors, notifications, rules};
 
 use super::AlertKind;
@@ -181,8 +181,8 @@ async fn not_told(app: &App) -> Result<Option<Matter>, Problem> {
 /// Payouts that no route has taken for a while.
 async fn no_route(app: &App) -> Result<Vec<Matter>, Problem> {
     let (pool, long_ago) = (app.db.pool(), app.now().before(limits::ALERT_NO_ROUTE_AFTER));
-    let long = work::list_unrouted(pool, long_ago).await?;
-    let soon = work::list_unrouted(pool, long_ago.after(limits::CLOCKS_APART)).await?;
+    let long = backlog::list_unrouted(pool, long_ago).await?;
+    let soon = backlog::list_unrouted(pool, long_ago.after(limits::CLOCKS_APART)).await?;
     let is_new = |it: &(RouteId, i64, Moment)| long.iter().all(|known| known.0 != it.0);
     let soon: Vec<_> =
         soon.into_iter().filter(is_new).map(|it| (it, Visibility::WithinClockSkew)).collect();

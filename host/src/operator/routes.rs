@@ -25,7 +25,7 @@ use crate::rails::file_transport::{is_about_files, objection};
 use crate::rails::own_settings;
 use crate::rails::{Rail, Route, sql};
 use crate::transfers::lanes::Health;
-use crate::transfers::{attempt, work};
+use crate::transfers::{attempt, backlog};
 
 use super::unique::Unique;
 use super::{TEXT_MAX, invalid, required, write};
@@ -379,7 +379,7 @@ pub async fn remove(
     }
     let pool = app.db.pool();
     let is_used = attempt::was_used(pool, &route.id, route.created_at).await?
-        || work::waits_for(pool, &route.id).await?;
+        || backlog::waits_for(pool, &route.id).await?;
     if is_used {
         let message = "Payments went over this route or wait for it: pause it instead.";
         return Err(Problem::because(ErrorCode::StateConflict, message));

@@ -108,9 +108,14 @@ struct Trials {
 }
 
 impl Trials {
-    /// Takes note of what became of something that was claimed.
-    const fn note(&mut self, was_in_vain: bool) {
-        self.in_vain = if was_in_vain { self.in_vain.saturating_add(1) } else { 0 };
+    /// Something was claimed that nobody takes now.
+    const fn fail(&mut self) {
+        self.in_vain = self.in_vain.saturating_add(1);
+    }
+
+    /// Something has got on.
+    const fn succeed(&mut self) {
+        self.in_vain = 0;
     }
 
     /// How much to claim where there would be use for so much.
@@ -346,8 +351,12 @@ impl<F: Feature> Dispatcher<F> {
         self.engine.tasks.spawn(async move {
             turn.dispatcher.carry(claimed, &turn).await;
             if turn.purpose == Purpose::Send {
-                let was_in_vain = turn.is_in_vain.load(Ordering::Relaxed);
-                turn.dispatcher.lane(&turn.route, |lane| lane.trials.note(was_in_vain));
+                turn.dispatcher.lane(&turn.route, |AtHand { trials, .. }| {
+                    match turn.is_in_vain.load(Ordering::Relaxed) {
+                        true => trials.fail(),
+                        false => trials.succeed(),
+                    }
+                });
             }
             turn.hand_on();
         });
@@ -413,16 +422,16 @@ mod tests {
         let (mut trials, now) = (Trials::default(), Instant::now());
         for _ in 0..limits::LANE_IN_VAIN_MAX {
             assert_eq!(trials.permit(500, now), 500);
-            trials.note(true);
+            trials.fail();
         }
         assert_eq!(trials.permit(0, now), 0, "it is not tried where there is no place");
         assert_eq!(trials.permit(500, now), limits::LANE_TRIED_WITH);
         assert_eq!(trials.permit(500, now), 0, "once in a while");
-        trials.note(true);
+        trials.fail();
         let later = now + limits::LANE_TRIED_EVERY;
         assert_eq!((trials.permit(3, later), trials.permit(3, later)), (3, 0));
         // Something has got on: so may all.
-        trials.note(false);
+        trials.succeed();
         assert_eq!(trials.permit(500, later), 500);
     }
 }

@@ -32,6 +32,7 @@
 //! | `intents`, `epoch`, `quarantine` | noticing that the database has forgotten something |
 
 pub mod attempt;
+pub mod backlog;
 mod begin;
 mod calls;
 mod carry;
