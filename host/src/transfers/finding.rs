@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::fmt::rfc2822;
 
 use crate::money::Minor;
-use crate::wasm::egress::{Answer, Exchange};
+use crate::wasm::egress::{self, Answer, Exchange};
 use crate::wasm::rail::{Broken, Called, Finding, Outcome, Receipt, Refusal, ReturnOfFunds};
 
 use super::attempt::AttemptState;
@@ -241,6 +241,7 @@ fn judge(exchange: &Exchange) -> Reached {
         }
         Ok(answer) if answer.status >= 500 => Reached::No,
         Ok(_) => Reached::Yes,
+        Err(egress::Failure::NotSent(_)) => Reached::Absent,
         Err(_) => Reached::No,
     }
 }
@@ -292,15 +293,17 @@ mod tests {
     /// What this host keeps back says nothing of the network; what failed before it does.
     #[test]
     fn a_network_is_judged_by_what_reached_it() {
-        let failed = Err(crate::wasm::egress::Failure::NotSent("no".into()));
-        let failed = Exchange { result: failed, ..Exchange::heard("GET", "/", b"") };
-        let kept_back = Exchange { is_kept_back: true, ..failed.clone() };
+        let failing = |how| Exchange { result: Err(how), ..Exchange::heard("GET", "/", b"") };
+        let absent = failing(egress::Failure::NotSent("no".into()));
+        let failed = failing(egress::Failure::NoAnswer("no".into()));
+        let kept_back = Exchange { is_kept_back: true, ..absent.clone() };
         let after = |exchanges: Vec<Exchange>| {
             reached(&Called { exchanges, ..called((Outcome::Unknown("no".into()), false)) })
         };
         assert_eq!(after(vec![kept_back.clone()]), Reached::Unasked);
         assert_eq!(after(vec![failed.clone(), kept_back]), Reached::No);
         assert_eq!(after(vec![failed]), Reached::No);
+        assert_eq!(after(vec![absent]), Reached::Absent);
         assert_eq!(after(Vec::new()), Reached::Unasked);
     }
 

@@ -54,6 +54,8 @@ pub enum Reached {
     Yes,
     /// It did not, or not with sense.
     No,
+    /// It was not there to be called: no byte left.
+    Absent,
     /// It asks to be left alone for so long.
     Throttled(Duration),
     /// It refuses this host itself, not the payment: it is sent nothing for so long.
@@ -234,6 +236,15 @@ impl Breaker {
         self.until = self.until.max(self.held_until);
     }
 
+    fn fail(&mut self, now: Instant, (least, most): (Duration, Duration)) {
+        self.failures = self.failures.saturating_add(1);
+        if self.failures >= limits::BREAKER_FAILURES {
+            let doubled = (self.failures - limits::BREAKER_FAILURES).min(8);
+            let until = now + (least * (1 << doubled)).min(most);
+            self.until = self.held_until.max(Some(until));
+        }
+    }
+
     fn note(&mut self, reached: Reached, now: Instant) {
         self.trying = None;
         match reached {
@@ -249,15 +260,8 @@ impl Breaker {
                 self.hold(until);
                 self.asked_until = self.asked_until.max(Some(until));
             }
-            Reached::No => {
-                self.failures = self.failures.saturating_add(1);
-                if self.failures >= limits::BREAKER_FAILURES {
-                    let doubled = (self.failures - limits::BREAKER_FAILURES).min(8);
-                    let (least, most) = limits::BREAKER_PAUSE;
-                    let until = now + (least * (1 << doubled)).min(most);
-                    self.until = self.held_until.max(Some(until));
-                }
-            }
+            Reached::No => self.fail(now, limits::BREAKER_PAUSE),
+            Reached::Absent => self.fail(now, limits::BREAKER_PAUSE_ABSENT),
         }
     }
 }
@@ -308,6 +312,21 @@ mod tests {
         assert!(breaker.admit(later).expect_err("open again") > pause, "for longer");
         breaker.note(Reached::Yes, later);
         assert_eq!((breaker.admit(later), breaker.failures), (Ok(()), 0));
+    }
+
+    /// Whoever tries one that is not there risks nothing: it is used again soon after it is back.
+    #[test]
+    fn a_network_that_is_not_there_is_tried_more_often_than_one_that_fails() {
+        let now = Instant::now();
+        let after = |reached, times| {
+            let mut breaker = Breaker::default();
+            (0..times).for_each(|_| breaker.note(reached, now));
+            breaker.admit(now)
+        };
+        assert_eq!(after(Reached::Absent, limits::BREAKER_FAILURES - 1), Ok(()));
+        assert_eq!(after(Reached::No, 99), Err(limits::BREAKER_PAUSE.1));
+        assert_eq!(after(Reached::Absent, 99), Err(limits::BREAKER_PAUSE_ABSENT.1));
+        assert!(limits::BREAKER_PAUSE_ABSENT.1 < limits::BREAKER_PAUSE.1);
     }
 
     #[test]

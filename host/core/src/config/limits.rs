@@ -369,6 +369,9 @@ pub const CLAIM_MAX: usize = 512;
 pub const BREAKER_FAILURES: u32 = 8;
 /// For how long at first, and at most.
 pub const BREAKER_PAUSE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+/// The same where no connection comes about: whoever tries it risks no payment.
+pub const BREAKER_PAUSE_ABSENT: (Duration, Duration) =
+    (Duration::from_secs(5), Duration::from_secs(10));
 /// For how long at most a network is left alone that asks for it.
 pub const PATIENCE_MAX: Duration = Duration::from_secs(900);
 /// How often a payment is looked at that waits until its network opens.
