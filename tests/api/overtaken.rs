@@ -7,7 +7,7 @@ use railhead::config::{ApprovalAct, Config};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::hostile::{Till, hostile, with_hostile_configured};
+use crate::hostile::{Till, hostile, with_hostile, with_hostile_configured};
 use crate::lanes::{absent_gateway, attempts, pair};
 use crate::live::{until, until_asked};
 use crate::news::tell;
@@ -437,6 +437,56 @@ async fn what_the_bank_says_again_that_it_paid_is_not_given_back(
         assert_eq!(balance(host).await, it.left);
         resolve(host, &refused, "uphold").await.ok();
         assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, 0));
+        // It says once more that it did not, and then the same again.
+        for _ in 0..2 {
+            tell(host, "/told", &format!("refused reference {} 0", it.sent)).await.ok();
+            let again = until_case(host, "refused_after_payment").await;
+            assert_ne!(again["id"], refused["id"]);
+            assert_eq!(account(host, "suspense").await, AMOUNT);
+        }
+        host.prove().await;
+    })
+    .await;
+}
+
+/// The bank took back what it had paid by mistake, and pays it once more.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_paid_again_after_it_was_recovered_is_in_question_again(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, _| {
+        let key = host.merchant.live_key.clone();
+        let id = host.pay_as(&key, &unique(), hostile("accept")).await.ok().id();
+        let reference = counts(host, (&id, "processing")).await;
+        until_asked(host, &id, 0).await;
+        let paid = format!("paid reference {reference} {AMOUNT}");
+        let refused = format!("refused reference {reference} 0");
+        let how_often = async || host.count("SELECT COUNT(*) FROM cases").await;
+        tell(host, "/told", &refused).await.ok();
+        until(host, &id, "failed").await;
+        for times in 1..=2 {
+            tell(host, "/told", &paid).await.ok();
+            let case = until_case(host, "paid_after_failure").await;
+            tell(host, "/told", &paid).await.ok();
+            assert_eq!((how_often().await, account(host, "suspense").await), (times, -AMOUNT));
+            resolve(host, &case, "recovered").await.ok();
+            // That it says so once more is no news.
+            tell(host, "/told", &paid).await.ok();
+            assert_eq!((how_often().await, account(host, "suspense").await), (times, 0));
+            tell(host, "/told", &refused).await.ok();
+            host.until_count("SELECT COUNT(*) FROM attempts WHERE state = 'refused'", 1).await;
+        }
+        // What was written off is out of the books as it is: paid once more, it is where it was.
+        tell(host, "/told", &paid).await.ok();
+        let case = until_case(host, "paid_after_failure").await;
+        resolve(host, &case, "write_off").await.ok();
+        tell(host, "/told", &refused).await.ok();
+        host.until_count("SELECT COUNT(*) FROM attempts WHERE state = 'refused'", 1).await;
+        tell(host, "/told", &paid).await.ok();
+        host.until_count("SELECT COUNT(*) FROM attempts WHERE state = 'paid'", 1).await;
+        assert_eq!((how_often().await, account(host, "suspense").await), (3, 0));
+        host.prove().await;
     })
     .await;
 }

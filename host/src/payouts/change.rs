@@ -45,6 +45,8 @@ pub(super) struct Accompanying {
     pub shown: Option<String>,
     /// What came back, where that is not the whole.
     pub part: Option<Minor>,
+    /// How often the same was in question before.
+    pub times: usize,
     /// The claim of work under which this is written.
     pub fence: Option<Guard>,
     /// What else must be as it was.

@@ -13,7 +13,7 @@ use crate::transfers::Fixed;
 use crate::transfers::attempt::{Attempt, AttemptState, list_attempts};
 
 use super::change::Accompanying;
-use super::model::Payout;
+use super::model::{Change, Payout, apply};
 
 /// The case about what a bank says, as far as it is known from the change.
 pub(super) fn case(app: &App, payout: &Payout, kind: CaseKind, with: &Accompanying) -> Case {
@@ -50,7 +50,7 @@ pub(super) fn case(app: &App, payout: &Payout, kind: CaseKind, with: &Accompanyi
     Case {
         id: app.ids.id(),
         kind,
-        fingerprint: fingerprint(payout, kind, (reference, &named, amount)),
+        fingerprint: fingerprint(payout, kind, (reference, &named, amount), with.times),
         env: payout.env,
         merchant_id: Some(payout.merchant_id.to_string()),
         subject_type: "payout",
@@ -66,6 +66,54 @@ pub(super) fn case(app: &App, payout: &Payout, kind: CaseKind, with: &Accompanyi
         }),
         opened_at: app.now(),
     }
+}
+
+/// How often the same was in question before, and what must be as it is while that is relied on. What
+/// was decided so that the books were right all along can be contradicted again: a bank that takes
+/// its word back and gives it once more has moved money once more.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn before(
+    app: &App,
+    payout: &Payout,
+    change: Change,
+    attempt: Option<&Fixed>,
+) -> Result<(usize, Option<Guard>), Problem> {
+    let kind = apply(Some(payout.status), change).ok().and_then(|transition| transition.case);
+    let kind = kind.filter(|kind| *kind != CaseKind::PartialReturn);
+    let (Some(kind), Some(Fixed { reference, .. })) = (kind, attempt) else {
+        return Ok((0, None));
+    };
+    let first = fingerprint(payout, kind, (reference, "", Minor::ZERO), 0);
+    let times = |known: &StoredCase| {
+        let rest = known.case.fingerprint.strip_prefix(&first)?;
+        if rest.is_empty() { Some(0) } else { rest.strip_prefix('/')?.parse::<usize>().ok() }
+    };
+    let known = cases::sql::list_about(app.db.pool(), payout.id.as_str()).await?;
+    let numbered = known.iter().filter_map(|known| Some((times(known)?, known)));
+    let Some((times, last)) = numbered.max_by_key(|(times, _)| *times) else {
+        return Ok((0, None));
+    };
+    let state = attempts(app, payout).await?.state(Some(reference));
+    let is_news = match kind {
+        CaseKind::RefusedAfterPayment => {
+            !matches!(state, Some(AttemptState::Refused | AttemptState::Returned))
+        }
+        _ => state != Some(AttemptState::Paid),
+    };
+    let guard = Guard {
+        on: &cases::sql::CASE_VERSIONS,
+        id: last.case.id.to_string(),
+        version: last.version,
+    };
+    Ok((times + usize::from(is_news && was_right(last)), Some(guard)))
+}
+
+/// Whether it was decided that the books were right before the bank contradicted them.
+fn was_right(known: &StoredCase) -> bool {
+    let upheld = [Resolution::Recovered, Resolution::Uphold].map(|it| Some(it.as_str()));
+    known.status == "resolved" && upheld.contains(&known.resolution.as_deref())
 }
 
 /// How much of a payout came back and was credited to its wallet, with what must be as it is while
@@ -157,16 +205,19 @@ fn is_recovered(known: &StoredCase) -> bool {
         && known.resolution.as_deref() == Some(Resolution::Recovered.as_str())
 }
 
-/// A contradiction is the same one as long as the payout's round is; a part that comes back is
-/// the same where it is told by the same name or, without one, in the same words.
+/// A contradiction is the same one as long as the payout's round is, and it was not decided (see
+/// [`before`]); a part that comes back is the same where it is told by the same name or, without one,
+/// in the same words.
 fn fingerprint(
     payout: &Payout,
     kind: CaseKind,
     (reference, told, amount): (&str, &str, Minor),
+    times: usize,
 ) -> String {
     let (kind, id) = (kind.as_str(), &payout.id);
     match kind {
         "partial_return" => format!("{kind}/{id}/{reference}/{amount}/{told}"),
+        _ if times > 0 => format!("{kind}/{id}/{reference}/{}/{times}", payout.round),
         _ => format!("{kind}/{id}/{reference}/{}", payout.round),
     }
 }

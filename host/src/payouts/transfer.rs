@@ -17,7 +17,7 @@ use crate::transfers::{Claimed, Failure, Feature, Fixed, Order, OrderStage, Step
 use crate::wasm::rail::{Field, Resolution};
 
 use super::change::{Accompanying, change, version};
-use super::contradiction::{attempts, credited, in_question};
+use super::contradiction::{attempts, before, credited, in_question};
 use super::model::{Change, Payout, Status};
 use super::recipient::resolution_place;
 use super::request::Sender;
@@ -108,8 +108,10 @@ impl Feature for PayoutTransfers {
             let corrected = Corrected { id, correction, at: self.0.now() };
             with.rows.push(BENEFICIARY_CORRECTIONS.change(&corrected));
         }
+        let (times, as_decided) = before(&self.0, payout, what, with.attempt.as_ref()).await?;
+        with.times = times;
         with.fence.clone_from(&fence);
-        with.beside.extend(beside);
+        with.beside.extend(beside.into_iter().chain(as_decided));
         let guards = with.beside.clone();
         match Box::pin(change(&self.0, payout, what, with)).await {
             Ok(Done::Now(after)) => Ok(after),
