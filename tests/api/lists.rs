@@ -331,6 +331,9 @@ async fn a_filter_takes_only_values_that_there_are(
                 let refused = host.get(&format!("{list}?{field}={value}")).await;
                 let told = (refused.refused(), refused.field());
                 assert_eq!(told, ((400, "invalid_filter"), field), "{list} {field}={value}");
+                let message = refused.json["error"]["message"].as_str().expect("a message");
+                let is_told_how = message.starts_with(&format!("{field} is "));
+                assert!(is_told_how || field == "currency", "{list} {field}={value}: {message}");
             }
         }
         for currency in ["NGN", "GBP", "USD", "EUR", "CAD", "GHS", "KES"] {

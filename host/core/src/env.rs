@@ -13,6 +13,9 @@ pub enum Env {
 }
 
 impl Env {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Test, Self::Live];
+
     /// The word used on the wire and in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -25,11 +28,7 @@ impl Env {
     /// Reads the word that [`Self::as_str`] writes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "test" => Some(Self::Test),
-            "live" => Some(Self::Live),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|env| env.as_str() == text)
     }
 }
 

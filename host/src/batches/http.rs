@@ -5,13 +5,14 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
+use strum::IntoEnumIterator as _;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
-use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, Replied, replied};
+use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, Replied, filter, replied};
 use crate::id::PayoutId;
 use crate::payouts::PayoutView;
 use crate::payouts::model::{Payout, Status};
@@ -198,10 +199,7 @@ impl Wanted {
     pub(crate) fn read(query: ItemsQuery) -> Result<Self, Problem> {
         let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
         let limit = page.limit()?;
-        let status = query.status.unwrap_or_default();
-        if !status.is_empty() && Status::parse(&status).is_none() {
-            return Err(Problem::new(ErrorCode::InvalidFilter).field("status"));
-        }
+        let status = filter("status", query.status, Status::iter().map(Status::as_str))?;
         let after = match &page.starting_after {
             None => None,
             Some(text) => Some(PayoutId::parse_either(text).ok_or_else(PageQuery::unknown_cursor)?),

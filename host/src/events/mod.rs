@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::clock::Moment;
 use crate::db::bulk::{Render, RowChange};
 use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
 use crate::id::{EventId, MerchantId};
 
 /// A state change.
@@ -108,6 +109,18 @@ pub fn canonical(name: &str) -> Option<&'static str> {
                 .all(|(a, b)| a == b || (a, b) == (b'.', b'_') || (a, b) == (b'_', b'.'))
     };
     CATALOGUE.iter().find(|known| same(known)).copied()
+}
+
+/// The event that a filter of a list names; empty where all are wanted.
+///
+/// # Errors
+/// `invalid_filter`, with the names.
+pub fn filtered(field: &str, name: Option<&str>) -> Result<&'static str, Problem> {
+    let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok("") };
+    canonical(name).ok_or_else(|| {
+        let message = format!("{field} is one of: {}.", CATALOGUE.join(", "));
+        Problem::because(ErrorCode::InvalidFilter, message).field(field)
+    })
 }
 
 impl Event {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use crate::clock::Moment;
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 
@@ -30,6 +31,36 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
         let query = axum::extract::Query::try_from_uri(&parts.uri);
         query.map(|query| Self(query.0)).map_err(|cause| unreadable().caused_by(cause))
     }
+}
+
+/// A filter by one of some words, as it was sent; empty where none was.
+///
+/// # Errors
+/// `invalid_filter`, with the words.
+pub fn filter<'a>(
+    name: &str,
+    value: Option<String>,
+    words: impl IntoIterator<Item = &'a str>,
+) -> Result<String, Problem> {
+    let Some(value) = value else { return Ok(String::new()) };
+    let words: Vec<&str> = words.into_iter().collect();
+    if words.contains(&value.as_str()) {
+        return Ok(value);
+    }
+    let message = format!("{name} is one of: {}.", words.join(", "));
+    Err(Problem::because(ErrorCode::InvalidFilter, message).field(name))
+}
+
+/// A filter by time, where there is one.
+///
+/// # Errors
+/// `invalid_filter`.
+pub fn instant(name: &str, value: Option<&str>) -> Result<Option<Moment>, Problem> {
+    let wrong = || {
+        let message = format!("{name} is an instant or a day: 2026-11-20T09:00:00Z, 2026-11-20.");
+        Problem::because(ErrorCode::InvalidFilter, message).field(name)
+    };
+    value.map(|text| Moment::parse(text).ok_or_else(wrong)).transpose()
 }
 
 /// Refuses a filter that could find nothing: too long, or with control characters. Page sizes, cursors and

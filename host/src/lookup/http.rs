@@ -12,11 +12,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::clock::Moment;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::events::{EventView, canonical, sql};
-use crate::http::{Body, Page, PageQuery, Query};
+use crate::events::{self, EventView, sql};
+use crate::http::{Body, Page, PageQuery, Query, instant};
 use crate::money::Currency;
 use crate::payouts::event_body;
 use crate::rails::declaration::OperatorTerms;
@@ -278,15 +277,8 @@ pub async fn events(
     Query(query): Query<EventQuery>,
 ) -> Result<Page<EventView>, Problem> {
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
-    let wrong = |field: &str| Problem::new(ErrorCode::InvalidFilter).field(field);
-    let name = match query.name.as_deref().filter(|name| !name.is_empty()) {
-        Some(name) => canonical(name).ok_or_else(|| wrong("type"))?.to_owned(),
-        None => String::new(),
-    };
-    let after = match query.created_after.as_deref() {
-        Some(text) => Some(Moment::parse(text).ok_or_else(|| wrong("created_after"))?),
-        None => None,
-    };
+    let name = events::filtered("type", query.name.as_deref())?.to_owned();
+    let after = instant("created_after", query.created_after.as_deref())?;
     let limit = page.limit()?;
     let (pool, owner) = (app.db.pool(), caller.owner());
     if let Some(id) = &page.starting_after

@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
-use crate::events::{EventView, canonical, sql};
+use crate::events::{self, EventView, sql};
 use crate::http::places::{NoPlace, Place, Share};
 use crate::http::{PageQuery, Query};
 use crate::id::EventId;
@@ -79,13 +79,7 @@ pub async fn stream_events(
     headers: HeaderMap,
     Query(query): Query<StreamQuery>,
 ) -> Result<Response, Problem> {
-    let name = match query.name.as_deref().filter(|name| !name.is_empty()) {
-        Some(name) => {
-            let wrong = || Problem::new(ErrorCode::InvalidFilter).field("type");
-            canonical(name).ok_or_else(wrong)?
-        }
-        None => "",
-    };
+    let name = events::filtered("type", query.name.as_deref())?;
     let cursor = cursor(&headers, query.starting_after.as_deref())?;
     let share =
         Share { of_key: limits::STREAMS_PER_KEY_MAX, of_owner: limits::STREAMS_PER_OWNER_MAX };

@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::caller::{Done, Operator};
 use crate::clock::Moment;
 use crate::error::{ErrorCode, Problem};
-use crate::http::{Page, PageQuery, Query};
+use crate::http::{Page, PageQuery, Query, filter};
 use crate::id::{AlertId, NotificationId};
 use crate::ledger::Command;
 use crate::notifications;
@@ -57,12 +57,8 @@ pub async fn list(
     _operator: Operator,
     Query(query): Query<AlertQuery>,
 ) -> Result<Page<AlertView>, Problem> {
-    let is_over = match query.status.as_deref() {
-        None | Some("") => None,
-        Some("open") => Some(false),
-        Some("ended") => Some(true),
-        Some(_) => return Err(Problem::new(ErrorCode::InvalidFilter).field("status")),
-    };
+    let status = filter("status", query.status, ["open", "ended"])?;
+    let is_over = (!status.is_empty()).then_some(status == "ended");
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let (limit, cursor) = (page.limit()?, page.cursor(AlertId::parse)?);
     let found = sql::list(app.db.pool(), is_over, (cursor.as_ref(), limit)).await?;
@@ -232,10 +228,7 @@ pub async fn list_notifications(
     _operator: Operator,
     Query(query): Query<NotificationQuery>,
 ) -> Result<Page<NotificationView>, Problem> {
-    let status = query.status.unwrap_or_default();
-    if !matches!(status.as_str(), "" | "queued" | "sent" | "given_up") {
-        return Err(Problem::new(ErrorCode::InvalidFilter).field("status"));
-    }
+    let status = filter("status", query.status, ["queued", "sent", "given_up"])?;
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let (limit, cursor) = (page.limit()?, page.cursor(NotificationId::parse)?);
     let before = (cursor.as_ref(), limit);

@@ -19,7 +19,7 @@ use crate::caller::{Actor, Operator};
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
-use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query};
+use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, filter};
 use crate::id::BatchId;
 use crate::ledger::replay;
 use crate::payouts::PayoutView;
@@ -97,13 +97,8 @@ pub async fn list(
 ) -> Result<Response, Problem> {
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let limit = page.limit()?;
-    let stage = match query.status.as_deref() {
-        None => None,
-        Some(text) => {
-            let unknown = || Problem::new(ErrorCode::InvalidFilter).field("status");
-            Some(Stage::parse(text).ok_or_else(unknown)?)
-        }
-    };
+    let stage = filter("status", query.status, Stage::ALL.map(Stage::as_str))?;
+    let stage = Stage::parse(&stage);
     let before = match &page.starting_after {
         None => None,
         Some(id) => Some(BatchId::parse_either(id).ok_or_else(PageQuery::unknown_cursor)?),

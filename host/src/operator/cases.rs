@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use strum::IntoEnumIterator as _;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
@@ -15,7 +16,7 @@ use crate::cases::{CaseKind, Resolution};
 use crate::clock::Moment;
 use crate::config::ApprovalAct;
 use crate::error::{ErrorCode, Problem};
-use crate::http::{Body, Page, PageQuery, Query};
+use crate::http::{Body, Page, PageQuery, Query, filter};
 use crate::id::{CaseId, PayoutId};
 use crate::ledger::{Command, Guard};
 use crate::money::Minor;
@@ -130,15 +131,8 @@ pub async fn list(
     _operator: Operator,
     Query(query): Query<ListQuery>,
 ) -> Result<Page<CaseView>, Problem> {
-    let wrong = |field: &str| Problem::new(ErrorCode::InvalidFilter).field(field);
-    let kind = query.kind.unwrap_or_default();
-    if !kind.is_empty() && CaseKind::parse(&kind).is_none() {
-        return Err(wrong("kind"));
-    }
-    let status = query.status.unwrap_or_default();
-    if !matches!(status.as_str(), "" | "open" | "resolved") {
-        return Err(wrong("status"));
-    }
+    let kind = filter("kind", query.kind, CaseKind::iter().map(CaseKind::as_str))?;
+    let status = filter("status", query.status, ["open", "resolved"])?;
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let limit = page.limit()?;
     let before = match page.starting_after {

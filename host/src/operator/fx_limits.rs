@@ -214,7 +214,7 @@ pub async fn positions(
     _operator: Operator,
     Query(query): Query<EnvQuery>,
 ) -> Result<Page<PositionView>, Problem> {
-    let env = filtered(query.env.as_deref())?;
+    let env = filtered(query.env)?;
     let limits = sql::limits(app.db.pool(), env).await?;
     let counted = sql::counted(app.db.pool(), env).await?;
     let mut currencies: Vec<Currency> = limits.iter().map(|limit| limit.currency).collect();

@@ -19,7 +19,7 @@ use crate::fx::market::offered;
 use crate::fx::rate::WHOLE_BPS;
 use crate::fx::source::OPERATOR;
 use crate::fx::{Pair, Rate, SetRate, sql};
-use crate::http::{Body, Page, PageQuery, Query};
+use crate::http::{Body, Page, PageQuery, Query, filter};
 use crate::id::MerchantId;
 use crate::ledger::{Command, CounterChange, Effects};
 use crate::money::{Currency, Minor};
@@ -191,7 +191,7 @@ pub async fn list(
     _operator: Operator,
     Query(query): Query<RatesQuery>,
 ) -> Result<Page<RateView>, Problem> {
-    let env = filtered(query.env.as_deref())?;
+    let env = filtered(query.env)?;
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let limit = page.limit()?;
     let after = page.starting_after.unwrap_or_default();
@@ -202,9 +202,10 @@ pub async fn list(
     Ok(Page::of(views(&app, &rates).await?, limit))
 }
 
-pub(super) fn filtered(env: Option<&str>) -> Result<Env, Problem> {
-    let Some(env) = env else { return Ok(Env::Live) };
-    Env::parse(env).ok_or_else(|| Problem::new(ErrorCode::InvalidFilter).field("env"))
+/// The environment that a list is about: the live one if nothing is said.
+pub(super) fn filtered(env: Option<String>) -> Result<Env, Problem> {
+    let env = filter("env", env, Env::ALL.map(Env::as_str))?;
+    Ok(Env::parse(&env).unwrap_or(Env::Live))
 }
 
 /// Set a rate

@@ -479,8 +479,7 @@ pub async fn adjustments(
     _operator: Operator,
     Query(query): Query<AdjustmentQuery>,
 ) -> Result<Page<AdjustmentView>, Problem> {
-    let env = env(query.env.as_deref())
-        .map_err(|_| Problem::new(ErrorCode::InvalidFilter).field("env"))?;
+    let env = super::rates::filtered(query.env)?;
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let (cursor, limit) = (page.cursor(AdjustmentId::parse)?, page.limit()?);
     let (route, before) = (query.route.unwrap_or_default(), (cursor.as_ref(), limit));

@@ -4,13 +4,14 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
+use strum::IntoEnumIterator as _;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::caller::Actor;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::http::{Page, PageQuery, Query};
+use crate::http::{Page, PageQuery, Query, filter};
 use crate::id::PayoutId;
 use crate::payouts::model::{Payout, Status};
 use crate::payouts::{PayoutView, sql};
@@ -72,15 +73,9 @@ pub async fn list(
 ) -> Result<Response, Problem> {
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let limit = page.limit()?;
-    let unknown = |field: &str| Problem::new(ErrorCode::InvalidFilter).field(field);
-    let status = query.status.unwrap_or_default();
-    if !status.is_empty() && !Status::parse(&status).is_some_and(Status::waits_for_somebody) {
-        return Err(unknown("status"));
-    }
-    let env = query.env.unwrap_or_default();
-    if !env.is_empty() && Env::parse(&env).is_none() {
-        return Err(unknown("env"));
-    }
+    let waiting = Status::iter().filter(|status| status.waits_for_somebody());
+    let status = filter("status", query.status, waiting.map(Status::as_str))?;
+    let env = filter("env", query.env, Env::ALL.map(Env::as_str))?;
     let cursor = match &page.starting_after {
         None => None,
         Some(id) => Some(PayoutId::parse_either(id).ok_or_else(PageQuery::unknown_cursor)?),

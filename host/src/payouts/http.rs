@@ -4,14 +4,16 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use http::HeaderMap;
 use serde::Deserialize;
+use strum::IntoEnumIterator as _;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::clock::Moment;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
-use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, Replied, replied};
+use crate::http::{
+    Body, IdempotencyKey, Page, PageQuery, Query, Replied, filter, instant, replied,
+};
 use crate::id::PayoutId;
 use crate::simulator::scenario;
 
@@ -179,7 +181,7 @@ pub async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Response, Problem> {
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
-    let status = filter("status", query.status, |text| Status::parse(text).is_some())?;
+    let status = filter("status", query.status, Status::iter().map(Status::as_str))?;
     let currency = app.rails.filter(query.currency)?;
     let cursor = match &page.starting_after {
         Some(id) => Some(cursor(&app, &caller, id).await?),
@@ -206,23 +208,6 @@ async fn cursor(app: &App, caller: &Caller, id: &str) -> Result<String, Problem>
     let id = PayoutId::parse_either(id).ok_or_else(PageQuery::unknown_cursor)?;
     let found = sql::find_payout(app.db.pool(), caller.owner(), &id).await?;
     found.map(|payout| payout.id.to_string()).ok_or_else(PageQuery::unknown_cursor)
-}
-
-fn filter(
-    name: &str,
-    value: Option<String>,
-    is_known: impl Fn(&str) -> bool,
-) -> Result<String, Problem> {
-    match value {
-        None => Ok(String::new()),
-        Some(text) if is_known(&text) => Ok(text),
-        Some(_) => Err(Problem::new(ErrorCode::InvalidFilter).field(name)),
-    }
-}
-
-fn instant(name: &str, value: Option<&str>) -> Result<Option<Moment>, Problem> {
-    let wrong = || Problem::new(ErrorCode::InvalidFilter).field(name);
-    value.map(|text| Moment::parse(text).ok_or_else(wrong)).transpose()
 }
 
 /// Retrieve a payout

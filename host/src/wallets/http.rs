@@ -3,13 +3,14 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::Deserialize;
+use strum::IntoEnumIterator as _;
 use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::auth::Permission;
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
-use crate::http::{Page, PageQuery, Query};
+use crate::http::{Page, PageQuery, Query, filter};
 use crate::id::{JournalId, WalletId};
 use crate::ledger::Source;
 use crate::ledger::wallets::{self as rows, Filter, WalletRow};
@@ -138,27 +139,23 @@ pub async fn transactions(
     Query(query): Query<TransactionQuery>,
 ) -> Result<Page<WalletTransaction>, Problem> {
     let wallet = find(&app, &caller, &id).await?;
-    let wrong = |field: &str| Problem::new(ErrorCode::InvalidFilter).field(field);
     if query.customer_id.is_some() {
         let permitted = caller.require_permission(Permission::CustomerTransactionView);
         permitted.map_err(|problem| problem.field("customer_id"))?;
         return Err(Problem::new(ErrorCode::CustomerNotFound).field("customer_id"));
     }
-    let source = query.source.unwrap_or_default();
-    if !source.is_empty() && Source::parse(&source).is_none() {
-        return Err(wrong("source"));
-    }
-    let direction = match query.direction.as_deref() {
-        None => 0,
-        Some("credit") => 1,
-        Some("debit") => -1,
-        Some(_) => return Err(wrong("direction")),
+    let source = filter("source", query.source, Source::iter().map(Source::as_str))?;
+    let way = filter("direction", query.direction, ["credit", "debit"])?;
+    let direction = match way.as_str() {
+        "credit" => 1,
+        "debit" => -1,
+        _ => 0,
     };
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let limit = page.limit()?;
     let before_seq = cursor(&app, &wallet.id, page.starting_after.as_deref()).await?;
     let filter = Filter { source, direction, funding_only: false, before_seq };
-    let filters = [filter.source.as_str(), query.direction.as_deref().unwrap_or_default()];
+    let filters = [filter.source.as_str(), way.as_str()];
     let permit = app.long_answers.reads.acquire_for(&filters, caller.owner()).await?;
     let entries = rows::list_entries(app.db.pool(), &wallet.id, &filter, limit).await?;
     drop(permit);

@@ -13,8 +13,8 @@ use crate::app::App;
 use crate::auth::Permission;
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
-use crate::events::{canonical, outbox};
-use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query};
+use crate::events::{self, outbox};
+use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, filter};
 use crate::ledger::Reservation;
 
 use super::endpoints::{self, EndpointFields};
@@ -295,15 +295,8 @@ pub async fn deliveries(
 ) -> Result<Response, Problem> {
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let limit = page.limit()?;
-    let wrong = |field: &str| Problem::new(ErrorCode::InvalidFilter).field(field);
-    let status = query.status.unwrap_or_default();
-    if !status.is_empty() && !Status::iter().any(|known| known.as_str() == status) {
-        return Err(wrong("status"));
-    }
-    let event_type = match query.event_type.as_deref().filter(|name| !name.is_empty()) {
-        Some(name) => canonical(name).ok_or_else(|| wrong("event_type"))?.replace('.', "_"),
-        None => String::new(),
-    };
+    let status = filter("status", query.status, Status::iter().map(Status::as_str))?;
+    let event_type = events::filtered("event_type", query.event_type.as_deref())?.replace('.', "_");
     let (merchant, env) = caller.owner();
     let owner = outbox::owner(merchant, env);
     if let Some(id) = &page.starting_after

@@ -83,7 +83,10 @@ pub async fn request_logs(
 
 /// The least and the greatest status that is wanted; a request that was cut off has none, or 0.
 fn statuses(filter: Option<&str>) -> Result<(i64, i64), Problem> {
-    let unknown = || Problem::new(ErrorCode::InvalidFilter).field("status");
+    let unknown = || {
+        let message = "status is one of: 2xx, 4xx, 5xx, or a status such as 422.";
+        Problem::because(ErrorCode::InvalidFilter, message).field("status")
+    };
     match filter {
         None => Ok((0, i64::MAX)),
         Some("2xx") => Ok((200, 299)),

@@ -19,7 +19,7 @@ use crate::caller::{Done, Operator};
 use crate::clock::Moment;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::http::{Page, PageQuery, Query};
+use crate::http::{Page, PageQuery, Query, filter};
 use crate::id::PaymentFileId;
 use crate::ledger::Command;
 use crate::money::Minor;
@@ -187,14 +187,8 @@ pub async fn list(
     _operator: Operator,
     Query(query): Query<ListQuery>,
 ) -> Result<Page<FileView>, Problem> {
-    let state = query.state.unwrap_or_default();
-    if !state.is_empty() && !FileState::iter().any(|known| known.as_str() == state) {
-        return Err(Problem::new(ErrorCode::InvalidFilter).field("state"));
-    }
-    let env = query.env.unwrap_or_default();
-    if !env.is_empty() && Env::parse(&env).is_none() {
-        return Err(Problem::new(ErrorCode::InvalidFilter).field("env"));
-    }
+    let state = filter("state", query.state, FileState::iter().map(FileState::as_str))?;
+    let env = filter("env", query.env, Env::ALL.map(Env::as_str))?;
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let limit = page.limit()?;
     let before = match page.starting_after {
