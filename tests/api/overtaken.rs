@@ -521,3 +521,36 @@ async fn who_agreed_to_a_mark_has_not_agreed_to_it_after_the_bank_has_spoken(
     })
     .await;
 }
+
+/// Whoever asked for a decision did so before the bank took its word back.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asked_for_a_decision_has_not_asked_for_it_after_the_bank_has_spoken_again(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let two = |config: &mut Config| config.approvals.two_people = vec![ApprovalAct::Case];
+    with_hostile_configured(engine, two, async |host: &mut TestHost, _: &Till| {
+        let key = host.merchant.live_key.clone();
+        let id = host.pay_as(&key, &unique(), hostile("accept")).await.ok().id();
+        let reference = counts(host, (&id, "processing")).await;
+        until_asked(host, &id, 0).await;
+        tell(host, "/told", &format!("refused reference {reference} 0")).await.ok();
+        until(host, &id, "failed").await;
+        tell(host, "/told", &format!("paid reference {reference} {AMOUNT}")).await.ok();
+        let case = until_case(host, "paid_after_failure").await;
+        let path = format!("/admin/v1/cases/{}/resolve", case["id"].as_str().expect("an id"));
+        let ask = async |who: &str| {
+            let body = json!({ "resolution": "recovered", "evidence": "line 14" });
+            host.send(Method::POST, &path, who, &[], Some(body)).await.ok().status
+        };
+        assert_eq!(ask(OPERATOR_TOKEN).await, 202);
+        tell(host, "/told", &format!("refused reference {reference} 0")).await.ok();
+        host.until_count("SELECT COUNT(*) FROM attempts WHERE state = 'refused'", 1).await;
+        assert_eq!(ask(DESK_TOKEN).await, 202);
+        // The same once more is no news.
+        tell(host, "/told", &format!("refused reference {reference} 0")).await.ok();
+        assert_eq!(ask(OPERATOR_TOKEN).await, 200);
+        assert_eq!(account(host, "suspense").await, 0);
+    })
+    .await;
+}

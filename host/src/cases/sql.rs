@@ -83,6 +83,23 @@ pub static CASE_DECISIONS: Update<Decided> = Update {
     only_where: None,
 };
 
+/// Of what a case is about something else was told since: whoever decides has to look again.
+#[derive(Clone, Debug)]
+pub struct News {
+    /// The case.
+    pub id: CaseId,
+    /// How many changes it has seen now.
+    pub version: i64,
+}
+
+/// See [`News`].
+pub static CASE_NEWS: Update<News> = Update {
+    name: "cases",
+    key: text("id", |news| news.id.as_str().into()),
+    columns: &[int("version", |news| news.version.into())],
+    only_where: None,
+};
+
 /// Cases that end by themselves, because what was the matter is known now.
 #[derive(Clone, Debug)]
 pub struct Ended {

@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::cases::sql::StoredCase;
 use crate::cases::{self, Case, CaseKind, Resolution};
+use crate::db::bulk::RowChange;
 use crate::error::Problem;
 use crate::ledger::Guard;
 use crate::money::Minor;
@@ -95,19 +96,39 @@ pub(super) async fn before(
     let Some((times, last)) = numbered.max_by_key(|(times, _)| *times) else {
         return Ok((0, None));
     };
-    let state = attempts(app, payout).await?.state(Some(reference));
-    let is_news = match kind {
-        CaseKind::RefusedAfterPayment => {
-            !matches!(state, Some(AttemptState::Refused | AttemptState::Returned))
-        }
-        _ => state != Some(AttemptState::Paid),
+    let is_news = attempts(app, payout).await?.is_news(change, reference);
+    Ok((times + usize::from(is_news && was_right(last)), Some(as_it_is(last))))
+}
+
+/// What is to be written, and must be as it is, where a network says otherwise of an attempt than it
+/// has before, and a case about it is open: whoever decides it, or has asked for a decision, has not
+/// heard of that.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn heard(
+    app: &App,
+    payout: &Payout,
+    change: Change,
+    attempt: Option<&Fixed>,
+) -> Result<(Vec<RowChange>, Vec<Guard>), Problem> {
+    let Some(Fixed { reference, .. }) = attempt else { return Ok(Default::default()) };
+    let mut open = cases::sql::list_about(app.db.pool(), payout.id.as_str()).await?;
+    open.retain(|known| known.status == "open" && known.case.reference() == Some(reference));
+    if open.is_empty() || !attempts(app, payout).await?.is_news(change, reference) {
+        return Ok(Default::default());
+    }
+    let news = |known: &StoredCase| {
+        let (id, version) = (known.case.id.clone(), known.version + 1);
+        cases::sql::CASE_NEWS.change(&cases::sql::News { id, version })
     };
-    let guard = Guard {
-        on: &cases::sql::CASE_VERSIONS,
-        id: last.case.id.to_string(),
-        version: last.version,
-    };
-    Ok((times + usize::from(is_news && was_right(last)), Some(guard)))
+    Ok((open.iter().map(news).collect(), open.iter().map(as_it_is).collect()))
+}
+
+/// A case as it was read.
+fn as_it_is(known: &StoredCase) -> Guard {
+    let id = known.case.id.to_string();
+    Guard { on: &cases::sql::CASE_VERSIONS, id, version: known.version }
 }
 
 /// Whether it was decided that the books were right before the bank contradicted them.
@@ -153,6 +174,18 @@ impl Attempts {
         let mut known = self.0.iter();
         let known = known.find(|known| Some(known.rail_reference.as_str()) == reference);
         known.map(Attempt::fixed)
+    }
+
+    /// Whether a network says otherwise of the one of this reference than it has before.
+    fn is_news(&self, change: Change, reference: &str) -> bool {
+        use AttemptState as S;
+        let state = self.state(Some(reference));
+        match change {
+            Change::Confirm | Change::ConfirmOther => state != Some(S::Paid),
+            Change::Refuse => !matches!(state, Some(S::Refused | S::Returned)),
+            Change::Return => state != Some(S::Returned),
+            _ => false,
+        }
     }
 
     /// How the one of this reference stands.

@@ -17,7 +17,7 @@ use crate::transfers::{Claimed, Failure, Feature, Fixed, Order, OrderStage, Step
 use crate::wasm::rail::{Field, Resolution};
 
 use super::change::{Accompanying, change, version};
-use super::contradiction::{attempts, before, credited, in_question};
+use super::contradiction::{attempts, before, credited, heard, in_question};
 use super::model::{Change, Payout, Status};
 use super::recipient::resolution_place;
 use super::request::Sender;
@@ -112,13 +112,16 @@ impl Feature for PayoutTransfers {
         with.times = times;
         with.fence.clone_from(&fence);
         with.beside.extend(beside.into_iter().chain(as_decided));
-        let guards = with.beside.clone();
+        let (about, guards) = (with.attempt.clone(), with.beside.clone());
         match Box::pin(change(&self.0, payout, what, with)).await {
             Ok(Done::Now(after)) => Ok(after),
             Ok(Done::Before { .. }) => Err(Problem::internal("a step with an idempotency key")),
             // News from outside of which the payout makes nothing: what shows it is kept, unless
             // the payout has changed meanwhile, and then it is looked at again.
             Err(problem) if problem.code() == ErrorCode::StateConflict && fence.is_none() => {
+                let (news, as_read) = heard(&self.0, payout, what, about.as_ref()).await?;
+                let rows = rows.into_iter().chain(news).collect();
+                let guards = guards.into_iter().chain(as_read);
                 let command = Command::rows(rows).guards([version(payout)]).guards(guards);
                 self.0.writer.work(command).await?;
                 Ok(payout.clone())
