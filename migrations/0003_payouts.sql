@@ -200,7 +200,8 @@ CREATE TABLE transfers (
     unrouted_since BIGINT
 );
 CREATE INDEX transfers_due ON transfers (route_id, stage, merchant_id, due_at);
-CREATE INDEX transfers_unrouted ON transfers (unrouted_since) WHERE unrouted_since IS NOT NULL;
+CREATE INDEX transfers_unrouted ON transfers (route_id, unrouted_since)
+    WHERE unrouted_since IS NOT NULL;
 
 -- Every call of a rail about a payment, redacted: the evidence in its timeline.
 CREATE TABLE rail_calls (

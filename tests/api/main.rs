@@ -14,6 +14,7 @@ mod approvals;
 mod audit_coverage;
 mod audit_log;
 mod auth;
+mod backlog;
 mod bank;
 mod batch_command;
 mod batch_life;

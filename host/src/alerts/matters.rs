@@ -9,7 +9,6 @@ use crate::clock::Moment;
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::Problem;
-use crate::id::RouteId;
 use crate::money::{Currency, Minor};
 use crate::transfers::backlog;
 use crate::transfers::lanes::Health;
@@ -180,33 +179,31 @@ async fn not_told(app: &App) -> Result<Option<Matter>, Problem> {
 
 /// Payouts that no route has taken for a while.
 async fn no_route(app: &App) -> Result<Vec<Matter>, Problem> {
-    let (pool, long_ago) = (app.db.pool(), app.now().before(limits::ALERT_NO_ROUTE_AFTER));
-    let long = backlog::list_unrouted(pool, long_ago).await?;
-    let soon = backlog::list_unrouted(pool, long_ago.after(limits::CLOCKS_APART)).await?;
-    let is_new = |it: &(RouteId, i64, Moment)| long.iter().all(|known| known.0 != it.0);
-    let soon: Vec<_> =
-        soon.into_iter().filter(is_new).map(|it| (it, Visibility::WithinClockSkew)).collect();
-    let routes = app.routes.all().await?;
-    let named = |id: &RouteId| {
-        let route = routes.iter().find(|ready| ready.route.id == *id);
-        route.map_or_else(|| id.to_string(), |ready| ready.route.name.clone())
-    };
-    let long = long.into_iter().map(|it| (it, Visibility::Shared));
-    let matter = |((id, count, since), visibility): ((RouteId, i64, Moment), _)| Matter {
-        key: format!("no_route/{id}"),
-        kind: AlertKind::NoRoute,
-        summary: format!(
-            "Payouts for {} have waited since {since}: no route takes them",
-            named(&id)
-        ),
-        advice: "Whatever could carry them is paused, gone, or not for their merchants: railhead \
-                 admin route list. Resume a route or make one; what is not to be paid any more its \
-                 merchants can cancel"
-            .to_owned(),
-        count,
-        visibility,
-    };
-    Ok(long.chain(soon).map(matter).collect())
+    let long_ago = app.now().before(limits::ALERT_NO_ROUTE_AFTER);
+    let mut matters = Vec::new();
+    for ready in app.routes.all().await?.iter().filter(|ready| ready.route.env == Env::Live) {
+        let (pool, route) = (app.db.pool(), &ready.route);
+        let mut visibility = Visibility::Shared;
+        let mut found = backlog::unrouted(pool, &route.id, long_ago).await?;
+        if found.is_none() {
+            visibility = Visibility::WithinClockSkew;
+            let soon = long_ago.after(limits::CLOCKS_APART);
+            found = backlog::unrouted(pool, &route.id, soon).await?;
+        }
+        let Some((count, since)) = found else { continue };
+        matters.push(Matter {
+            key: format!("no_route/{}", route.id),
+            kind: AlertKind::NoRoute,
+            summary: format!("No route takes payouts for {}, since {since}", route.name),
+            advice: "Whatever could carry them is paused, gone, not for their merchants, or was \
+                     tried already: railhead admin route list. Resume a route or make one; what is \
+                     not to be paid any more its merchants can cancel"
+                .to_owned(),
+            count,
+            visibility,
+        });
+    }
+    Ok(matters)
 }
 
 /// Live routes whose networks this host has been leaving alone for a while.

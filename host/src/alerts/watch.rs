@@ -1,6 +1,6 @@
 //! The job that looks what is the matter.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::app::App;
 use crate::config::limits;
@@ -17,15 +17,21 @@ pub async fn watch(app: App) {
     let host = name(app.config.server.address.port());
     let mut lasting = Lasting::default();
     loop {
+        let begun = Instant::now();
         let looking = db::within(limits::JOB_DEADLINE, look(&app, &host, &mut lasting));
         if let Err(problem) = looking.await {
             tracing::warn!(%problem, "looking what is the matter");
         }
         tokio::select! {
             () = app.stopping.cancelled() => return,
-            () = tokio::time::sleep(limits::ALERTS_POLL) => {}
+            () = tokio::time::sleep(pause_after(begun.elapsed())) => {}
         }
     }
+}
+
+/// Where there is so much the matter that it takes long to count, it is counted less often.
+fn pause_after(took: Duration) -> Duration {
+    (took * limits::LOOK_SHARE).clamp(limits::ALERTS_POLL, limits::JOB_DEADLINE)
 }
 
 /// What this host is called among those that share a database.

@@ -3,7 +3,7 @@
 use sqlx::AnyPool;
 
 use crate::clock::Moment;
-use crate::id::{Id as _, RouteId};
+use crate::id::RouteId;
 
 /// How much work there is in each stage, as its rows say.
 ///
@@ -14,25 +14,23 @@ pub async fn count_by_stage(pool: &AnyPool) -> Result<Vec<(String, i64)>, sqlx::
     sqlx::query_as(sql).fetch_all(pool).await
 }
 
-/// Live work that no route has taken since before `at`: in whose lane it waits, how much of it there
-/// is at least, and since when.
+/// How much work in the lane of a route no route has taken since before `at`, a hundred at most, and
+/// since when; nothing where there is none.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn list_unrouted(
+pub async fn unrouted(
     pool: &AnyPool,
+    lane: &RouteId,
     at: Moment,
-) -> Result<Vec<(RouteId, i64, Moment)>, sqlx::Error> {
+) -> Result<Option<(i64, Moment)>, sqlx::Error> {
     // Somebody looks every other second, and nobody counts a backlog by hand.
     const SOME: i64 = 100;
-    let sql = "SELECT route_id, COUNT(*), MIN(unrouted_since) FROM (SELECT route_id, \
-               unrouted_since FROM transfers WHERE unrouted_since < $1 AND env = 'live' \
-               ORDER BY unrouted_since LIMIT $2) u GROUP BY route_id ORDER BY route_id";
-    let query = sqlx::query_as(sql).bind(at.micros()).bind(SOME);
-    let found: Vec<(String, i64, i64)> = query.fetch_all(pool).await?;
-    let of_lane =
-        |(route, count, since)| (RouteId::from_text(route), count, Moment::from_micros(since));
-    Ok(found.into_iter().map(of_lane).collect())
+    let sql = "SELECT COUNT(*), MIN(unrouted_since) FROM (SELECT unrouted_since FROM transfers \
+               WHERE route_id = $1 AND unrouted_since < $2 ORDER BY unrouted_since LIMIT $3) u";
+    let query = sqlx::query_as(sql).bind(lane.as_str()).bind(at.micros()).bind(SOME);
+    let (count, since): (i64, Option<i64>) = query.fetch_one(pool).await?;
+    Ok(since.map(|since| (count, Moment::from_micros(since))))
 }
 
 /// Whether anything waits in the lane of a route.

@@ -63,10 +63,12 @@ pub(super) enum Prepared {
 }
 
 /// How long a payment waits whose rail was not asked.
-pub(super) const CROWDED: Later = Later::After(limits::SEND_LATER);
+pub(super) const CROWDED: Later = Later::Crowded(limits::SEND_LATER);
 
 /// Why nothing is sent now.
 pub(super) enum Later {
+    /// This host has too much to do, or sends nothing for now.
+    Crowded(Duration),
     /// Each route that takes it is left alone for a while, or closed.
     After(Duration),
     /// Another route's lane is the one to wait in.
@@ -93,7 +95,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         before: Option<(Over, Answered)>,
     ) -> Result<Then<'a, F>, Problem> {
         if let Some(pause) = self.held_back() {
-            return self.wait_or_resend(tried, before, Later::After(pause)).await;
+            return self.wait_or_resend(tried, before, Later::Crowded(pause)).await;
         }
         let mut failed: Option<String> = None;
         let mut refused: Option<Prepared> = None;

@@ -211,6 +211,9 @@ impl<'a, F: Feature> Carry<'a, F> {
             || (is_claimed && called.bytes_left);
         let attempt = Attempt { bytes_left, never_received: 0, ..attempt };
         let answered = self.calls().note((&attempt, &route), "submit", &called, learnt);
+        if !matches!(answered.learnt, Learnt::Unknown(_)) {
+            self.wake_parked();
+        }
         if !bytes_left && matches!(answered.learnt, Learnt::Unknown(_)) {
             let mut tried = tried;
             tried.push(attempt.clone());
@@ -364,16 +367,21 @@ impl<'a, F: Feature> Carry<'a, F> {
                 true => Box::pin(self.resend(over, tried, answered)).await,
                 false => Box::pin(self.conclude(over, answered)).await.map(|()| None),
             },
-            (None, Later::After(pause)) => {
-                self.is_in_vain();
+            (None, Later::Crowded(pause)) => {
                 let at = self.engine.now().after(pause);
+                let unrouted_since = self.claim.unrouted_since;
+                let next = Next { unrouted_since, ..self.same(at) };
+                self.put_off(Vec::new(), next, None).await.map(|()| None)
+            }
+            (None, Later::After(pause)) => {
+                let at = self.engine.now().after(self.parked(pause));
                 self.put_off(Vec::new(), self.same(at), None).await.map(|()| None)
             }
             (None, Later::Nobody) => {
-                self.is_in_vain();
                 let now = self.engine.now();
+                let at = now.after(self.parked(limits::SEND_LATER));
                 let unrouted_since = self.claim.unrouted_since.or(Some(now));
-                let next = Next { unrouted_since, ..self.same(now.after(limits::SEND_LATER)) };
+                let next = Next { unrouted_since, ..self.same(at) };
                 self.put_off(Vec::new(), next, None).await.map(|()| None)
             }
             (None, Later::Unbounded) => {
@@ -457,13 +465,6 @@ impl<'a, F: Feature> Carry<'a, F> {
     pub(super) fn same(&self, at: Moment) -> Next {
         let Claim { route_id, tries, .. } = &self.claim;
         Next { route: route_id.clone(), at, tries: *tries, unrouted_since: None }
-    }
-
-    /// No route takes it now, whoever claims it.
-    fn is_in_vain(&self) {
-        if let Some(turn) = self.turn {
-            turn.is_in_vain();
-        }
     }
 
     /// When the rail is asked for the first time about what was sent by somebody who did not live to

@@ -67,7 +67,11 @@ impl<F: Feature> Carry<'_, F> {
         let Answered { learnt, evidence, .. } = &answered;
         let attempt = self.calls().told(&over.attempt, learnt)?;
         let Some((step, state)) = learnt.step(attempt.fixed()) else {
-            let next = self.next_question(&over.route);
+            let mut next = self.next_question(&over.route);
+            if !attempt.bytes_left && next.at > self.claim.due_at {
+                // It goes as soon as it may: nobody waits for what the network has of it.
+                next.at = next.at.min(now.after(limits::UNSENT_ASKED_EVERY));
+            }
             let case = self.unanswered((&attempt, &over.route), now);
             let mut rows = vec![attempt::ATTEMPT_STATES.change(&attempt), evidence.clone()];
             if let Learnt::Accepted(_) = learnt

@@ -3,9 +3,7 @@
 //! A lane that is quick is claimed for ahead: as much as it carries within a moment lies at hand,
 //! and whoever has had its answer hands its place to the next, before that answer is written down:
 //! a place is for a call, and not for the database. A lane that is slow has nothing at hand, and
-//! its work stays where another host can take it. A lane that no route takes anything of (it is
-//! paused, or closed, or its network is gone) is tried with a little once a second: what waits in it
-//! stays due, however much it is, and goes at once when something of it got on.
+//! its work stays where another host can take it.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -42,15 +40,9 @@ pub(super) struct Turn<F: Feature> {
     purpose: Purpose,
     place: Mutex<Option<Place>>,
     is_over: AtomicBool,
-    is_in_vain: AtomicBool,
 }
 
 impl<F: Feature> Turn<F> {
-    /// No route takes now what was claimed.
-    pub(super) fn is_in_vain(&self) {
-        self.is_in_vain.store(true, Ordering::Relaxed);
-    }
-
     /// No call is made any more: what is next at hand has the place now.
     pub(super) fn hand_on(&self) {
         if self.is_over.swap(true, Ordering::Relaxed) {
@@ -93,49 +85,15 @@ struct AtHand<O> {
     claimed_at: Instant,
     /// When the lane was looked at last.
     looked_at: Option<Instant>,
-    /// When it was last looked at for what is to be asked about.
-    asked_at: Option<Instant>,
-    trials: Trials,
-}
-
-/// Whether what is claimed of a lane gets on, or waits whoever claims it.
-#[derive(Default)]
-struct Trials {
-    /// How much in a row was claimed in vain.
-    in_vain: usize,
-    /// When it was last tried whether that has changed.
-    tried_at: Option<Instant>,
-}
-
-impl Trials {
-    /// Something was claimed that nobody takes now.
-    const fn fail(&mut self) {
-        self.in_vain = self.in_vain.saturating_add(1);
-    }
-
-    /// Something has got on.
-    const fn succeed(&mut self) {
-        self.in_vain = 0;
-    }
-
-    /// How much to claim where there would be use for so much.
-    fn permit(&mut self, wanted: usize, now: Instant) -> usize {
-        if self.in_vain < limits::LANE_IN_VAIN_MAX || wanted == 0 {
-            return wanted;
-        }
-        if self.tried_at.is_some_and(|at| now - at < limits::LANE_TRIED_EVERY) {
-            return 0;
-        }
-        self.tried_at = Some(now);
-        wanted.min(limits::LANE_TRIED_WITH)
-    }
+    /// When it is to be looked at next for what is to be asked about, and for what is to be sent.
+    looks: [Option<Instant>; 2],
 }
 
 impl<O> AtHand<O> {
     fn new() -> Self {
         let waiting = VecDeque::new();
-        let (looked_at, asked_at, trials) = (None, None, Trials::default());
-        Self { waiting, carried: 0, claimed_at: Instant::now(), looked_at, asked_at, trials }
+        let (looked_at, looks) = (None, [None; 2]);
+        Self { waiting, carried: 0, claimed_at: Instant::now(), looked_at, looks }
     }
 
     /// The oldest that is not to be given back.
@@ -154,19 +112,31 @@ impl<O> AtHand<O> {
         is_supplied
     }
 
-    /// Takes the lane's turn to look for what is to be asked about, if it has come: whoever looks
-    /// meets everything that is under way.
-    fn takes_turn_to_ask(&mut self) -> bool {
-        let was_just_asked = self.asked_at.is_some_and(|at| at.elapsed() < limits::ASK_EVERY);
-        if !was_just_asked {
-            self.asked_at = Some(Instant::now());
-        }
-        !was_just_asked
+    /// Whether it is time to look what there is to do for this purpose.
+    fn is_time_to_look(&mut self, purpose: Purpose) -> bool {
+        self.next_look(purpose).is_none_or(|at| at <= Instant::now())
     }
 
-    /// There was more to be asked about than could be.
-    fn ask_again_at_once(&mut self) {
-        self.asked_at = None;
+    /// Takes note of a look that took so long and found so much of what was wanted. Whoever looks for
+    /// what is to be asked about meets everything that is under way, and whoever finds nothing has met
+    /// every merchant that has anything waiting: where that is much, it is left for a while.
+    fn note_look(&mut self, purpose: Purpose, took: Duration, (found, wanted): (usize, usize)) {
+        let least = match purpose {
+            Purpose::Ask if found < wanted => limits::ASK_EVERY,
+            Purpose::Ask | Purpose::Send => Duration::ZERO,
+        };
+        let rest = match found == 0 && took >= limits::LOOK_DEAR {
+            true => (took * limits::LOOK_SHARE).min(limits::LOOK_EVERY_MAX).max(least),
+            false => least,
+        };
+        *self.next_look(purpose) = Some(Instant::now() + rest);
+    }
+
+    const fn next_look(&mut self, purpose: Purpose) -> &mut Option<Instant> {
+        match purpose {
+            Purpose::Ask => &mut self.looks[0],
+            Purpose::Send => &mut self.looks[1],
+        }
     }
 
     /// How much is worth having at hand, at the pace since more was claimed.
@@ -211,31 +181,38 @@ impl<F: Feature> Dispatcher<F> {
             let ready = self.engine.routes.get(route).await.ok();
             let payments_max = ready.as_ref().and_then(|ready| ready.payments_max());
             self.engine.lanes.fit(route, payments_max);
-            let is_shut = ready.is_some_and(|ready| {
-                ready.route.env == Env::Live && self.engine.quarantine.is_closed()
-            });
+            let live = ready.filter(|ready| ready.route.env == Env::Live);
+            let is_shut = live.is_some() && self.engine.quarantine.is_closed();
+            // What is in a file has its time, whatever its network asks for.
+            let is_patient = live.is_some_and(|ready| !ready.goes_by_file())
+                && self.engine.lanes.patience(route).is_some();
             self.fill(route);
             if self.lane(route, AtHand::is_supplied) {
                 continue;
             }
             for (stage, purpose) in [(Stage::Sent, Purpose::Ask), (Stage::Queued, Purpose::Send)] {
-                let wanted = self.wanted(route, purpose);
-                if wanted == 0 || (stage == Stage::Queued && is_shut) {
+                let is_held_back = match purpose {
+                    Purpose::Ask => is_patient,
+                    Purpose::Send => is_shut,
+                };
+                if is_held_back {
                     continue;
                 }
-                if purpose == Purpose::Ask && !self.lane(route, AtHand::takes_turn_to_ask) {
+                if !self.lane(route, |lane| lane.is_time_to_look(purpose)) {
                     pause = limits::ASK_EVERY;
+                    continue;
+                }
+                let wanted = self.wanted(route, purpose);
+                if wanted == 0 {
                     continue;
                 }
                 let since = Instant::now();
                 match db::in_time(self.claim_due(route, stage, wanted)).await {
                     Ok(claims) => {
                         claimed += claims.len();
-                        let has_more = purpose == Purpose::Ask && claims.len() == wanted;
+                        let (took, found) = (since.elapsed(), (claims.len(), wanted));
+                        self.lane(route, |lane| lane.note_look(purpose, took, found));
                         self.take((route, purpose), claims, since).await;
-                        if has_more {
-                            self.lane(route, AtHand::ask_again_at_once);
-                        }
                     }
                     Err(cause) => tracing::warn!(%cause, route.id = %route, "claiming work"),
                 }
@@ -256,8 +233,7 @@ impl<F: Feature> Dispatcher<F> {
             if waiting > 0 && waiting >= worth / 2 {
                 return 0;
             }
-            let wanted = free + (worth - waiting.min(worth));
-            lane.trials.permit(wanted.min(limits::CLAIM_MAX), Instant::now())
+            (free + (worth - waiting.min(worth))).min(limits::CLAIM_MAX)
         })
     }
 
@@ -346,18 +322,9 @@ impl<F: Feature> Dispatcher<F> {
             purpose,
             place: Mutex::new(place),
             is_over: AtomicBool::new(false),
-            is_in_vain: AtomicBool::new(false),
         };
         self.engine.tasks.spawn(async move {
             turn.dispatcher.carry(claimed, &turn).await;
-            if turn.purpose == Purpose::Send {
-                turn.dispatcher.lane(&turn.route, |AtHand { trials, .. }| {
-                    match turn.is_in_vain.load(Ordering::Relaxed) {
-                        true => trials.fail(),
-                        false => trials.succeed(),
-                    }
-                });
-            }
             turn.hand_on();
         });
     }
@@ -410,28 +377,5 @@ impl<F: Feature> Dispatcher<F> {
 
     fn at_hand(&self) -> MutexGuard<'_, HashMap<RouteId, AtHand<F::Object>>> {
         self.at_hand.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lane_that_nothing_gets_on_in_is_tried_with_a_little_now_and_then() {
-        let (mut trials, now) = (Trials::default(), Instant::now());
-        for _ in 0..limits::LANE_IN_VAIN_MAX {
-            assert_eq!(trials.permit(500, now), 500);
-            trials.fail();
-        }
-        assert_eq!(trials.permit(0, now), 0, "it is not tried where there is no place");
-        assert_eq!(trials.permit(500, now), limits::LANE_TRIED_WITH);
-        assert_eq!(trials.permit(500, now), 0, "once in a while");
-        trials.fail();
-        let later = now + limits::LANE_TRIED_EVERY;
-        assert_eq!((trials.permit(3, later), trials.permit(3, later)), (3, 0));
-        // Something has got on: so may all.
-        trials.succeed();
-        assert_eq!(trials.permit(500, later), 500);
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -103,43 +103,11 @@ impl IntentJournal {
     }
 }
 
-/// The intents in a folder that are younger than `since`, oldest first, whichever hosts wrote them. A
-/// line that was cut off by a crash was never acted on.
-///
-/// # Errors
-/// The folder is there and cannot be read.
-pub fn read(folder: &Path, since: Moment) -> std::io::Result<Vec<Intent>> {
-    if !folder.exists() {
-        return Ok(Vec::new());
-    }
-    let mut intents = Vec::new();
-    for (day, path) in files(folder)? {
-        // A file of the day before may hold intents of the first instants.
-        if day < file_day(since.before(DAY)) {
-            continue;
-        }
-        let file = match File::open(path) {
-            // Whoever writes has just forgotten it.
-            Err(cause) if cause.kind() == ErrorKind::NotFound => continue,
-            opened => opened?,
-        };
-        for line in BufReader::new(file).split(b'\n') {
-            if let Ok(intent) = serde_json::from_slice::<Intent>(&line?)
-                && intent.at_us >= since.micros()
-            {
-                intents.push(intent);
-            }
-        }
-    }
-    intents.sort_by_key(|intent| intent.at_us);
-    Ok(intents)
-}
-
 const ENDING: &str = ".jsonl";
-const DAY: Duration = Duration::from_secs(86_400);
+pub(super) const DAY: Duration = Duration::from_secs(86_400);
 
 /// Journal files by day, oldest first.
-fn files(folder: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
+pub(super) fn files(folder: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -181,7 +149,7 @@ fn day_of(name: &str) -> Option<&str> {
 }
 
 /// The day that an instant falls on, as files are named.
-fn file_day(at: Moment) -> String {
+pub(super) fn file_day(at: Moment) -> String {
     at.day_in(&jiff::tz::TimeZone::UTC)
 }
 
@@ -311,7 +279,15 @@ fn first_instant(text: &str) -> Moment {
 mod tests {
     use std::io::Write as _;
 
+    use super::super::newest::Newest;
     use super::*;
+
+    /// All that are not older than `since`, oldest first.
+    fn read(folder: &Path, since: Moment) -> std::io::Result<Vec<Intent>> {
+        let mut intents = Newest::open(folder, since)?.take(usize::MAX)?;
+        intents.reverse();
+        Ok(intents)
+    }
 
     fn intent(at: &str, reference: &str) -> Intent {
         Intent {
@@ -342,13 +318,11 @@ mod tests {
         journal.record(&two).await.expect("written");
         let again = intent("2026-11-21T23:59:31Z", "3");
         journal.record(&again).await.expect("written");
-        let read = |since: &str| {
-            let since = Moment::parse(since).expect("an instant");
-            read(folder.path(), since).expect("read")
-        };
-        assert_eq!(read("2026-11-21"), [one, again, two.clone()]);
-        assert_eq!(read("2026-11-22"), [two]);
-        assert_eq!(super::read(Path::new("/nowhere"), now).expect("none"), []);
+        let since =
+            |day: &str| read(folder.path(), Moment::parse(day).expect("an instant")).expect("read");
+        assert_eq!(since("2026-11-21"), [one, again, two.clone()]);
+        assert_eq!(since("2026-11-22"), [two]);
+        assert_eq!(read(Path::new("/nowhere"), now).expect("none"), []);
         let over = folder.path().join("2026-11-22.jsonl");
         let kept = std::fs::read(over).expect("the journal of a day that is over");
         assert_eq!(kept.last(), Some(&b'\n'), "its room is given back");
@@ -379,7 +353,16 @@ mod tests {
                 .iter()
                 .all(|file| file.room.is_multiple_of(limits::INTENTS_ROOM) && file.end < file.room)
         );
-        assert_eq!(read(folder.path(), Moment::from_micros(0)).expect("read"), written);
+        let since = Moment::from_micros(0);
+        assert_eq!(read(folder.path(), since).expect("read"), written);
+        // A few at a time are the same, and more is there than fits into one block.
+        let mut newest = Newest::open(folder.path(), since).expect("a folder");
+        let mut portions = Vec::new();
+        while let Some(portion) = Some(newest.take(7).expect("read")).filter(|it| !it.is_empty()) {
+            portions.extend(portion);
+        }
+        portions.reverse();
+        assert_eq!(portions, written);
         let later = Moment::parse("2027-11-21T00:00:00Z").expect("an instant");
         drop(IntentJournal::open(folder.path(), later).expect("a journal"));
         let left = super::files(folder.path()).expect("files").len();

@@ -48,8 +48,10 @@ pub mod intents;
 pub mod lanes;
 mod late;
 mod metrics;
+mod newest;
 mod notice;
 mod order;
+mod parked;
 mod quarantine;
 pub mod recall;
 mod sealed;
@@ -83,6 +85,7 @@ pub use work::{Claim, Claimed};
 
 use intents::IntentJournal;
 use lanes::Lanes;
+use parked::Parked;
 use serials::Serials;
 use stuck::Failures;
 
@@ -127,6 +130,7 @@ pub struct Inner {
     wake: Notify,
     /// Whose turn is next in each lane, so that merchants share it.
     turns: Mutex<HashMap<String, String>>,
+    parked: Parked,
     failures: Failures,
     /// What was paid and is asked back this moment.
     recalls: Mutex<HashSet<String>>,
@@ -142,6 +146,7 @@ impl Transfers {
             serials: Serials::new(parts.db.clone()),
             wake: Notify::new(),
             turns: Mutex::default(),
+            parked: Parked::default(),
             failures: Failures::default(),
             recalls: Mutex::default(),
             parts,

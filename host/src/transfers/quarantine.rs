@@ -29,7 +29,8 @@ use crate::ledger::{Command, Effects, Writer};
 use crate::money::{Currency, Minor};
 
 use super::epoch::{Epoch, EpochFile, Marks};
-use super::intents::{self, Intent};
+use super::intents::Intent;
+use super::newest::Newest;
 
 /// Serials are moved on by so many: what was forgotten may have used the next ones.
 const SERIALS_SKIPPED: i64 = 10_000_000;
@@ -386,16 +387,16 @@ impl QuarantineState {
 /// Intents of this host whose attempts the database does not know, and has no case about. A
 /// database that was restored lacks the newest ones: where it knows those, it knows all.
 async fn forgotten(db: &Db, folder: &Path, now: Moment) -> Result<Vec<Intent>, QuarantineError> {
-    let folder = folder.to_owned();
-    let since = now.before(limits::INTENTS_KEPT);
-    let read = tokio::task::spawn_blocking(move || intents::read(&folder, since)).await;
-    let mut intents = read.map_err(std::io::Error::other)??;
+    let mut newest = Newest::open(folder, now.before(limits::INTENTS_KEPT))?;
     let mut forgotten = Vec::new();
-    while !intents.is_empty() {
-        let portion = intents.split_off(intents.len().saturating_sub(PORTION));
+    loop {
+        let reading = move || newest.take(PORTION).map(|portion| (portion, newest));
+        let read = tokio::task::spawn_blocking(reading).await;
+        let (portion, rest) = read.map_err(std::io::Error::other)??;
+        newest = rest;
         let before = forgotten.len();
         // Newest first; all of it is turned round in the end.
-        for intent in portion.into_iter().rev() {
+        for intent in portion {
             if !is_known(db, &intent).await? {
                 forgotten.push(intent);
             }

@@ -442,15 +442,27 @@ pub const CONNECTION_IDLE_MAX: Duration = Duration::from_secs(1);
 pub const DISPATCH_EVERY: Duration = Duration::from_millis(20);
 /// How often a lane is looked at for what is to be asked about, unless there was more of it.
 pub const ASK_EVERY: Duration = Duration::from_millis(100);
+/// A look into a lane that finds nothing and takes so long has gone past many merchants of whom
+/// nothing is due:
+pub const LOOK_DEAR: Duration = Duration::from_millis(20);
+/// the next one comes after so many times as long,
+pub const LOOK_SHARE: u32 = 10;
+/// and after this at most.
+pub const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
 /// A lane that is quick has as much claimed work at hand as it carries in this time.
 pub const CLAIM_AHEAD: Duration = Duration::from_millis(400);
-/// A lane of which so many pieces of work in a row were claimed in vain, because no route takes them
-/// now, is only tried from then on, until something of it gets on.
-pub const LANE_IN_VAIN_MAX: usize = 64;
-/// With so much of it,
-pub const LANE_TRIED_WITH: usize = 8;
-/// and so often.
-pub const LANE_TRIED_EVERY: Duration = Duration::from_secs(1);
+/// What was to be sent and never left is asked about, and sent, at least so often.
+pub const UNSENT_ASKED_EVERY: Duration = Duration::from_secs(60);
+/// Of what no route takes now, so many of each merchant in a lane are looked at again soon,
+pub const SCOUTS: u32 = 64;
+/// and one more after this long each time;
+pub const SCOUT_EVERY: Duration = Duration::from_millis(500);
+/// the others after this long,
+pub const PARKED_FOR: Duration = Duration::from_secs(300);
+/// or when one has got on, but for what was woken so shortly before.
+pub const WAKE_EVERY: Duration = Duration::from_secs(60);
+/// Merchants and lanes of which that is kept in mind.
+pub const PARKED_MAX: usize = 100_000;
 /// Claimed work that has waited this long for a place is given back.
 pub const AT_HAND_MAX: Duration = Duration::from_secs(5);
 /// A payout in the sandbox whose creator died is answered to a repeat after this long.

@@ -454,9 +454,10 @@ impl Transfers {
                 read_by_others_at = Some(tokio::time::Instant::now());
             }
             // One that takes long keeps no other one out, nor do many large ones fill the memory.
-            match db::in_time(table::claim(&self.db, self.now(), places.available_permits())).await
-            {
+            let (wanted, mut has_more) = (places.available_permits(), false);
+            match db::in_time(table::claim(&self.db, self.now(), wanted)).await {
                 Ok(items) => {
+                    has_more = wanted > 0 && items.len() == wanted;
                     for id in items {
                         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { break };
                         let (engine, feature) = (self.clone(), feature.clone());
@@ -474,6 +475,8 @@ impl Transfers {
             tokio::select! {
                 () = self.stopping.cancelled() => return,
                 () = tokio::time::sleep(limits::INBOX_POLL) => {}
+                // What waits behind others need not wait for the next look.
+                _ = places.acquire(), if has_more => {}
             }
         }
     }
