@@ -247,6 +247,35 @@ async fn what_was_acknowledged_and_then_refused_is_not_paid_by_itself(
     .await;
 }
 
+/// What does not fit keeps its payments back as well, until a person has looked.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_stopped_after_it_was_acknowledged_is_not_paid_by_itself(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_files(engine, Over::Folder, async |host, server| {
+        let id = pay_live(host, "77").await;
+        close_window(host, std::slice::from_ref(&id)).await;
+        until_files(host, &[("delivered", 1)]).await;
+        tell(host, server, "accepted.json", json!({ "status": "accepted" })).await;
+        until_files(host, &[("acknowledged", 1)]).await;
+        let stopped =
+            json!({ "status": "rejected", "code": "stopped", "message": "by compliance" });
+        tell(host, server, "stopped.json", stopped).await;
+        taken(host, 2).await;
+        assert_eq!(open_cases(host, "file_contradicted").await, 1);
+        for _ in 0..80 {
+            host.advance(3_600);
+            tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+        }
+        assert_eq!(status(host, &id).await, "processing");
+        resolve(host, "file_contradicted").await;
+        host.advance(3_600);
+        until(host, &id, "paid").await;
+    })
+    .await;
+}
+
 /// A delivery of which nothing arrived is no copy: what is refused then goes with another file.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]

@@ -4,14 +4,15 @@
 use std::time::Duration;
 
 use http::Method;
+use railhead::config::{ApprovalAct, Config};
 use rstest::rstest;
 use serde_json::json;
 
 use crate::ach::{status, until_files};
-use crate::hostile::{Till, attempt, with_hostile};
+use crate::hostile::{Till, attempt, with_hostile, with_hostile_configured};
 use crate::lanes::patch;
 use crate::live::until;
-use crate::test_host::{Engine, TestHost, naira, unique, with};
+use crate::test_host::{DESK_TOKEN, Engine, OPERATOR_TOKEN, TestHost, naira, unique, with};
 
 /// Tests begin on a Saturday at 09:00 UTC: until Monday, 16:00 in Lagos.
 pub(crate) const UNTIL_MONDAY: u64 = (2 * 24 + 6) * 3600;
@@ -558,6 +559,34 @@ async fn what_waits_for_a_route_that_is_paused_goes_over_the_other_one(
         host.until_count(reading, 0).await;
         assert_eq!(host.count("SELECT COUNT(*) FROM inbox").await, 7);
         assert_eq!(open_cases(host, "unknown_reference").await, 0);
+    })
+    .await;
+}
+
+/// Whoever asked for a mark did so before the bank acknowledged the file that the payout is in.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn who_agreed_to_a_mark_has_not_agreed_to_it_after_the_bank_has_acknowledged_its_file(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let two = |config: &mut Config| config.approvals.two_people = vec![ApprovalAct::Mark];
+    with_hostile_configured(engine, two, async |host: &mut TestHost, till: &Till| {
+        let id = joined(host, &["pay"]).await.remove(0);
+        host.advance(2);
+        until_files(host, &[("delivered", 1)]).await;
+        let mark = async |who: &str| {
+            let body = json!({ "evidence": "the bank never had it", "reason": "a test" });
+            let path = format!("/admin/v1/payouts/{id}/mark_failed");
+            host.send(Method::POST, &path, who, &[], Some(body)).await.ok().status
+        };
+        assert_eq!(mark(OPERATOR_TOKEN).await, 202);
+        till.lay(&format!("accepted {} 0", identity(host).await));
+        host.advance(300);
+        until_files(host, &[("acknowledged", 1)]).await;
+        assert_eq!(mark(DESK_TOKEN).await, 202);
+        assert_eq!(status(host, &id).await, "processing");
+        // They know of it now.
+        assert_eq!(mark(OPERATOR_TOKEN).await, 200);
     })
     .await;
 }

@@ -265,6 +265,22 @@ pub async fn is_any_open(pool: &AnyPool, beginning: &str) -> Result<bool, sqlx::
     Ok(found > 0)
 }
 
+/// Whether a case of a kind about an object is open that was opened at an instant, or later.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn is_open_since(
+    pool: &AnyPool,
+    (subject, kind): (&str, CaseKind),
+    since: Moment,
+) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM cases WHERE subject_id = $1 AND kind = $2 \
+               AND status = 'open' AND opened_at >= $3";
+    let query = sqlx::query_scalar(sql).bind(subject).bind(kind.as_str()).bind(since.micros());
+    let found: i64 = query.fetch_one(pool).await?;
+    Ok(found > 0)
+}
+
 /// Whether the case of a fingerprint is open.
 ///
 /// # Errors

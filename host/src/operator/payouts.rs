@@ -20,8 +20,11 @@ use crate::id::PayoutId;
 use crate::ledger::Done::{Before, Now};
 use crate::ledger::{self, Command, Effects, Reply, Reservation, replay};
 use crate::payouts::model::{Change, Payout, Status};
-use crate::payouts::review::{ReviewRequest, Seen, action, possible, review, teammates};
+use crate::payouts::review::{
+    ReviewRequest, Seen, action, file_state, possible, review, teammates,
+};
 use crate::payouts::{PayoutTransfers, PayoutView, sql};
+use crate::transfers::files::table::FileState;
 use crate::transfers::recall::{ClaimedForRecall, Recall};
 use crate::wasm::rail::RecallReason;
 
@@ -343,7 +346,7 @@ pub async fn recall(
     // What would not be asked is not promised.
     app.transfers.check_recall(&feature, (payout.id.as_str(), recall)).await?;
     let done = ("payout.recall", ("payout", payout.id.as_str()));
-    let mut wanted = as_it_is(&payout);
+    let mut wanted = as_it_is(&payout, file_state(&app, &payout).await?);
     wanted["reason_code"] = json!(reason_code);
     let asked = Asked::by_policy(&app, (ApprovalAct::Recall, Some(about(&payout))), done)
         .wanting(wanted)
@@ -449,10 +452,12 @@ async fn run(
         asked_about: None,
     };
     let payout = possible(app, id, what, &request).await?;
+    let file = file_state(app, &payout).await?;
     let asked = match act(what) {
         Some(act) => {
             let done = (action(what), ("payout", payout.id.as_str()));
-            Asked::by_policy(app, (act, Some(about(&payout))), done).wanting(as_it_is(&payout))
+            let asked = Asked::by_policy(app, (act, Some(about(&payout))), done);
+            asked.wanting(as_it_is(&payout, file))
         }
         None => {
             let people = teammates(app, &payout, what, &request.actor).await?;
@@ -470,14 +475,16 @@ async fn run(
     };
     // What several agreed to say of it they agreed to say of all that had become of it.
     let is_said_by_several = act(what).is_some() && request.agreement.people > 1;
-    request.asked_about =
-        Some(Seen { status: payout.status, version: is_said_by_several.then_some(payout.version) });
+    let version = is_said_by_several.then_some(payout.version);
+    request.asked_about = Some(Seen { status: payout.status, version, file });
     answer(review(app, id, what, &request).await?, shown)
 }
 
-/// What operators agree to: what is to be done to this payout, and all that has become of it so far.
-fn as_it_is(payout: &Payout) -> Value {
+/// What operators agree to: what is to be done to this payout, and all that has become of it so far,
+/// and of the file that it is in.
+fn as_it_is(payout: &Payout, file: Option<FileState>) -> Value {
     json!({
+        "file": file.map(FileState::as_str),
         "merchant_id": payout.merchant_id,
         "env": payout.env,
         "currency": payout.currency,

@@ -50,6 +50,8 @@ pub struct Seen {
     pub status: Status,
     /// How often it had been changed, where nothing that has become of it since may be overlooked.
     pub version: Option<i64>,
+    /// How the file stood that it is in, for whoever says how it ended.
+    pub file: Option<FileState>,
 }
 
 impl Seen {
@@ -104,6 +106,15 @@ pub async fn review(
             }
             (in_file, _) => in_file?,
         };
+        if let (Some(asked), Some(file)) = (request.asked_about, &in_file)
+            && asked.file != Some(file.state)
+        {
+            // What its network has said of the file, or that it has left, is news to them.
+            if let Some(claim) = &claim {
+                app.transfers.give_back(claim).await;
+            }
+            return Err(Problem::new(ErrorCode::StateConflict));
+        }
         let seen = (&payout, in_file.as_ref());
         let changed = attempt_change(app, seen, (what, claim.as_ref()), request).await;
         if let (Err(_), Some(claim)) = (&changed, &claim) {
@@ -315,6 +326,19 @@ async fn attempt_change(
         ..Accompanying::default()
     };
     change(app, payout, what, with).await
+}
+
+/// How the file stands that an open attempt of a payout is in.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn file_state(app: &App, payout: &Payout) -> Result<Option<FileState>, Problem> {
+    let attempts = list_attempts(app.db.pool(), payout.id.as_str()).await?;
+    let mut open = attempts.iter().filter(|attempt| attempt.state == AttemptState::Open);
+    match open.next().and_then(|attempt| attempt.file_id.as_ref()) {
+        None => Ok(None),
+        Some(id) => Ok(table::get(app.db.pool(), id).await?.map(|file| file.state)),
+    }
 }
 
 /// The file that the payment of a claim is in.

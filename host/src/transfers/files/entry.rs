@@ -24,7 +24,6 @@ use super::super::finding::Learnt;
 use super::super::order::{Feature, Order, OrderStage, Step, Writes};
 use super::super::serials;
 use super::super::strangers::presentable;
-use super::super::stuck;
 use super::super::work::{self, Claimed, InFile};
 use super::closing::{self, NewFile, slot};
 use super::table::{self, FileState, PaymentFile};
@@ -189,6 +188,10 @@ impl<'a, F: Feature> Carry<'a, F> {
                 let why = "its network has both refused and acknowledged its file";
                 self.cannot_send(why).await
             }
+            // What its network says of the file does not fit, and a person finds out first.
+            FileState::Acknowledged | FileState::Refused if self.is_in_question(&file).await? => {
+                self.later(limits::FILE_RETRY).await
+            }
             // It has joined, and was left out when the file was made.
             FileState::Acknowledged if attempt.network_id.is_none() => {
                 let sends = attempt.sends - 1;
@@ -216,6 +219,14 @@ impl<'a, F: Feature> Carry<'a, F> {
             FileState::Refused => self.refused_twice(attempt, &file).await,
             _ => self.wait_until(file.settles_at.max(now.after(limits::FILE_RETRY)), None).await,
         }
+    }
+
+    /// Whether a network has said of a whole file, since it answered, what does not fit that, and nobody
+    /// has looked yet.
+    async fn is_in_question(&self, file: &PaymentFile) -> Result<bool, Problem> {
+        let (pool, about) = (self.engine.db.pool(), (file.id.as_str(), CaseKind::FileContradicted));
+        let since = file.answered_at.unwrap_or_default();
+        Ok(cases::sql::is_open_since(pool, about, since).await?)
     }
 
     /// What it means that a file was acknowledged and that its day has come.
@@ -292,7 +303,8 @@ impl<'a, F: Feature> Carry<'a, F> {
             "{} was in two files over {}, and both were refused ({why}).",
             self.order.reference, attempt.route
         );
-        let fingerprint = stuck::cannot_send(&self.order.id);
+        // A case that somebody has resolved before was about something else.
+        let fingerprint = format!("refused_twice/{}/{}", self.order.id, file.id);
         let case = self.case(CaseKind::CannotSend, fingerprint, summary, now);
         self.wait_until(now.after(limits::UNANSWERED_MAX), Some(case)).await
     }

@@ -177,7 +177,7 @@ pub(super) async fn insert(tx: &mut Tx, file: &PaymentFile, slot: &str) -> Resul
                may_have_left, deliveries, copies, restored_at, is_contradicted, due_at, \
                lease_until, fence, created_at) \
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'collecting', \
-               0, 0, 0, 0, 0, 0, 0, 0, 0, 0, $17, 0, $16, 0, 0, $15) \
+               0, $18, 0, 0, 0, 0, 0, $19, 0, 0, $17, 0, $16, 0, 0, $15) \
                ON CONFLICT (slot) DO NOTHING";
     sqlx::query(sql)
         .bind(file.id.as_str())
@@ -197,6 +197,8 @@ pub(super) async fn insert(tx: &mut Tx, file: &PaymentFile, slot: &str) -> Resul
         .bind(file.created_at.micros())
         .bind(file.due_at.micros())
         .bind(file.restored_at.map(Moment::micros))
+        .bind(i64::from(file.is_held))
+        .bind(i64::from(file.may_have_left))
         .execute(tx.conn())
         .await?;
     Ok(())
