@@ -12,6 +12,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::batches::{bulk_key, rows};
+use crate::hooks::{change, listen};
 use crate::packs::restart;
 use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira, unique, with, with_host};
 
@@ -110,6 +111,29 @@ async fn old_history_is_swept_and_the_books_stay_in_order(
             restart(host, |config| config.retention = longer).await;
         }
         assert_eq!(self::marks(host).await, marks);
+    })
+    .await;
+}
+
+/// What was never delivered to an endpoint that is switched off goes like what was, and keeps nothing
+/// of its month.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_endpoint_that_is_switched_off_never_heard_goes(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let off = listen(host, "https://hooks.example.com/never", json!(["*"])).await.id();
+        host.pay("paid", naira(100_000)).await.ok();
+        change(host, &off, json!({ "is_active": false })).await.ok();
+        let waiting = format!("SELECT COUNT(*) FROM webhook_queue WHERE endpoint_id = '{off}'");
+        assert!(host.count(&waiting).await > 0);
+        host.advance(110 * 86_400);
+        restart(host, |config| config.retention = SHORT).await;
+        host.until_count(&waiting, 0).await;
+        let left = format!("SELECT COUNT(*) FROM webhook_deliveries WHERE endpoint_id = '{off}'");
+        host.until_count(&left, 0).await;
+        host.prove().await;
     })
     .await;
 }

@@ -111,12 +111,12 @@ pub fn canonical(name: &str) -> Option<&'static str> {
     CATALOGUE.iter().find(|known| same(known)).copied()
 }
 
-/// The event that a filter of a list names; empty where all are wanted.
+/// The event that a filter of a list names; empty where none was sent.
 ///
 /// # Errors
 /// `invalid_filter`, with the names.
 pub fn filtered(field: &str, name: Option<&str>) -> Result<&'static str, Problem> {
-    let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok("") };
+    let Some(name) = name else { return Ok("") };
     canonical(name).ok_or_else(|| {
         let message = format!("{field} is one of: {}.", CATALOGUE.join(", "));
         Problem::because(ErrorCode::InvalidFilter, message).field(field)

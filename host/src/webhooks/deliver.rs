@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use secrecy::SecretString;
 use tokio::sync::mpsc;
@@ -19,6 +19,7 @@ use crate::outbound::Answer;
 use crate::retention::Portion;
 
 use super::lanes::{Ended, Hungry, Lanes};
+use super::leftovers;
 use super::model::Endpoint;
 use super::record::{Made, record};
 use super::sql;
@@ -46,6 +47,8 @@ enum News {
     Next(EndpointId),
     Claimed(EndpointId, Vec<Ready>, bool),
     Due(Vec<EndpointId>),
+    /// It is time to look again.
+    Rested,
 }
 
 /// Delivers until the host is told to stop.
@@ -86,10 +89,8 @@ pub async fn deliver(app: App, mut handed: mpsc::Receiver<Handed>) {
                         lanes.found(&endpoint);
                     }
                 }
-                News::Due(endpoints) => {
-                    is_looking = false;
-                    endpoints.iter().for_each(|endpoint| lanes.found(endpoint));
-                }
+                News::Due(endpoints) => endpoints.iter().for_each(|endpoint| lanes.found(endpoint)),
+                News::Rested => is_looking = false,
             },
             _ = look.tick(), if !is_looking => {
                 is_looking = true;
@@ -115,8 +116,26 @@ pub async fn sweep(app: App) {
 
 async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
     let before = app.now().before(LEFT_ALONE);
-    for endpoint in db::in_time(sql::list_deleted_endpoints(app.db.pool(), before)).await? {
+    for endpoint in db::in_time(leftovers::list_deleted_endpoints(app.db.pool(), before)).await? {
         sweep_endpoint(app, &endpoint).await?;
+    }
+    Ok(())
+}
+
+/// Gives up deliveries that were made before an instant to endpoints that are switched off, in
+/// portions.
+///
+/// # Errors
+/// The database cannot be written.
+pub(crate) async fn give_up_unheard(app: &App, before: Moment) -> Result<(), sqlx::Error> {
+    let before = DeliveryId::first_at(before);
+    let (mut portion, turn) = (Portion::FIRST, Instant::now());
+    while turn.elapsed() < limits::SWEEP_FOR && !app.stopping.is_cancelled() {
+        let (given_up, took) = leftovers::give_up_unheard(&app.db, &before, portion).await?;
+        if i64::try_from(given_up).unwrap_or(i64::MAX) < portion.rows() {
+            break;
+        }
+        portion = portion.after(took);
     }
     Ok(())
 }
@@ -127,9 +146,9 @@ async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
 /// The database cannot be written.
 pub(crate) async fn sweep_history(app: &App, before: Moment) -> Result<(), sqlx::Error> {
     let before = DeliveryId::first_at(before);
-    let (mut after, mut portion) = (String::new(), Portion::FIRST);
-    while !app.stopping.is_cancelled() {
-        let (last, took) = sql::sweep_history(&app.db, (&after, &before), portion).await?;
+    let (mut after, mut portion, turn) = (String::new(), Portion::FIRST, Instant::now());
+    while turn.elapsed() < limits::SWEEP_FOR && !app.stopping.is_cancelled() {
+        let (last, took) = leftovers::sweep_history(&app.db, (&after, &before), portion).await?;
         match last {
             Some(last) => after = last,
             None => break,
@@ -156,7 +175,7 @@ pub(super) async fn sweep_deleted(app: &App, endpoint: &str) -> Result<(), sqlx:
 async fn sweep_endpoint(app: &App, endpoint: &str) -> Result<(), sqlx::Error> {
     let mut portion = Portion::FIRST;
     while !app.stopping.is_cancelled() {
-        match db::in_time(sql::sweep_endpoint(&app.db, endpoint, portion)).await? {
+        match db::in_time(leftovers::sweep_endpoint(&app.db, endpoint, portion)).await? {
             Some(took) => portion = portion.after(took),
             None => break,
         }
@@ -291,19 +310,28 @@ impl Deliverer {
     }
 
     /// Looks for endpoints that have something due.
-    async fn look(self) {
-        let due = db::in_time(sql::find_due_endpoints(&self.app.db, self.app.now())).await;
-        let due = due.unwrap_or_else(|cause| {
-            tracing::warn!(%cause, "looking for deliveries that are due");
-            Vec::new()
-        });
+    /// Forgets what was noted of endpoints, where that is much.
+    fn tidy(&self) {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         if noted.len() > limits::HANDED_OVER_MAX {
             noted.clear();
             self.targets.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
-        drop(noted);
+    }
+
+    async fn look(self) {
+        let begun = Instant::now();
+        let due = db::in_time(sql::find_due_endpoints(&self.app.db, self.app.now())).await;
+        let due = due.unwrap_or_else(|cause| {
+            tracing::warn!(%cause, "looking for deliveries that are due");
+            Vec::new()
+        });
+        self.tidy();
         let _ = self.tell.send(News::Due(due));
+        // Where many endpoints have something waiting, going past all of them takes a while.
+        let rest = (begun.elapsed() * limits::LOOK_SHARE).min(limits::LOOK_EVERY_MAX);
+        tokio::time::sleep(rest.saturating_sub(LOOK_EVERY)).await;
+        let _ = self.tell.send(News::Rested);
     }
 }
 

@@ -25,6 +25,7 @@ pub mod deliver;
 mod endpoints;
 pub mod http;
 mod lanes;
+mod leftovers;
 pub mod model;
 mod record;
 mod replay;

@@ -1,7 +1,7 @@
 //! Statements about webhooks.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
@@ -15,7 +15,6 @@ use crate::db::{Db, Engine};
 use crate::env::Env;
 use crate::events::outbox::{Ready, owner};
 use crate::id::{DeliveryId, EndpointId, Id as _, MerchantId};
-use crate::retention::Portion;
 
 use super::lanes::Hungry;
 use super::model::{Delivery, Endpoint, Status};
@@ -489,67 +488,6 @@ pub async fn release_leases(db: &Db) -> Result<(), sqlx::Error> {
     let sql = "UPDATE webhook_queue SET lease_until = 0, fence = fence + 1 WHERE lease_until > 0";
     sqlx::query(sql).execute(tx.conn()).await?;
     tx.commit().await
-}
-
-/// Endpoints that were deleted before an instant, and of which something may be left.
-pub(super) async fn list_deleted_endpoints(
-    pool: &AnyPool,
-    before: Moment,
-) -> Result<Vec<String>, sqlx::Error> {
-    let sql = "SELECT id FROM webhook_endpoints WHERE deleted_at < $1 ORDER BY id LIMIT 20";
-    sqlx::query_scalar(sql).bind(before.micros()).fetch_all(pool).await
-}
-
-/// Deletes some of what is left of a deleted endpoint, and in the end the endpoint itself; answers
-/// how long others had to wait, or nothing once it is gone. Nobody may have a delivery to it under
-/// way any more: without the endpoint, nothing would lead to that.
-pub(super) async fn sweep_endpoint(
-    db: &Db,
-    endpoint: &str,
-    portion: Portion,
-) -> Result<Option<Duration>, sqlx::Error> {
-    for sql in [
-        "DELETE FROM webhook_queue WHERE delivery_id IN (SELECT delivery_id FROM webhook_queue \
-         WHERE endpoint_id = $1 LIMIT $2)",
-        "DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries \
-         WHERE endpoint_id = $1 ORDER BY id LIMIT $2)",
-    ] {
-        let mut tx = db.write().await?;
-        let begun = Instant::now();
-        let deleted = sqlx::query(sql).bind(endpoint).bind(portion.rows()).execute(tx.conn());
-        let deleted = deleted.await?.rows_affected();
-        tx.commit().await?;
-        if deleted > 0 {
-            return Ok(Some(begun.elapsed()));
-        }
-    }
-    let mut tx = db.write().await?;
-    let sql = "DELETE FROM webhook_endpoints WHERE id = $1 AND deleted_at IS NOT NULL";
-    sqlx::query(sql).bind(endpoint).execute(tx.conn()).await?;
-    tx.commit().await?;
-    Ok(None)
-}
-
-/// Deletes some deliveries that ended and are old enough, from one id to another; answers the
-/// last one, if there may be more, and how long others had to wait. The index leads straight to
-/// them.
-pub(super) async fn sweep_history(
-    db: &Db,
-    (after, before): (&str, &DeliveryId),
-    portion: Portion,
-) -> Result<(Option<String>, Duration), sqlx::Error> {
-    let sql = "SELECT id FROM webhook_deliveries WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3";
-    let query = sqlx::query_scalar(sql).bind(after).bind(before.as_str()).bind(portion.rows());
-    let mut found: Vec<String> = query.fetch_all(db.pool()).await?;
-    let is_last = i64::try_from(found.len()).unwrap_or(0) < portion.rows();
-    let Some(last) = found.pop() else { return Ok((None, Duration::ZERO)) };
-    let mut tx = db.write().await?;
-    let begun = Instant::now();
-    let sql = "DELETE FROM webhook_deliveries WHERE id > $1 AND id <= $2 \
-               AND status IN ('delivered', 'giving_up')";
-    sqlx::query(sql).bind(after).bind(&last).execute(tx.conn()).await?;
-    tx.commit().await?;
-    Ok(((!is_last).then_some(last), begun.elapsed()))
 }
 
 /// Waits until every transaction has ended that was under way, of whichever host: one of them may
