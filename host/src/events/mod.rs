@@ -115,7 +115,7 @@ pub fn canonical(name: &str) -> Option<&'static str> {
 ///
 /// # Errors
 /// `invalid_filter`, with the names.
-pub fn filtered(field: &str, name: Option<&str>) -> Result<&'static str, Problem> {
+pub fn named(field: &str, name: Option<&str>) -> Result<&'static str, Problem> {
     let Some(name) = name else { return Ok("") };
     canonical(name).ok_or_else(|| {
         let message = format!("{field} is one of: {}.", CATALOGUE.join(", "));

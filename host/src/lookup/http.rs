@@ -278,7 +278,7 @@ pub async fn events(
     Query(query): Query<EventQuery>,
 ) -> Result<Page<EventView>, Problem> {
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
-    let name = events::filtered("type", query.name.as_deref())?.to_owned();
+    let name = events::named("type", query.name.as_deref())?.to_owned();
     let after = instant("created_after", query.created_after.as_deref())?;
     let limit = page.limit()?;
     let (pool, owner) = (app.db.pool(), caller.owner());

@@ -80,7 +80,7 @@ pub async fn stream_events(
     headers: HeaderMap,
     Query(query): Query<StreamQuery>,
 ) -> Result<Response, Problem> {
-    let name = events::filtered("type", query.name.as_deref())?;
+    let name = events::named("type", query.name.as_deref())?;
     let cursor = cursor(&headers, query.starting_after.as_deref())?;
     let share =
         Share { of_key: limits::STREAMS_PER_KEY_MAX, of_owner: limits::STREAMS_PER_OWNER_MAX };

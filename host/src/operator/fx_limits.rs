@@ -16,8 +16,8 @@ use crate::fx::{Limit, position, sql};
 use crate::http::{Body, Page, Query};
 use crate::money::{Currency, Minor};
 
-use super::rates::{Read, currency, filtered, refuse_unserved, write_over};
-use super::{invalid, required};
+use super::rates::{Read, currency, refuse_unserved, write_over};
+use super::{invalid, listed_env, required};
 use crate::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 
 /// What each call may refuse, besides what every call may.
@@ -214,7 +214,7 @@ pub async fn positions(
     _operator: Operator,
     Query(query): Query<EnvQuery>,
 ) -> Result<Page<PositionView>, Problem> {
-    let env = filtered(query.env)?;
+    let env = listed_env(query.env)?;
     let limits = sql::limits(app.db.pool(), env).await?;
     let counted = sql::counted(app.db.pool(), env).await?;
     let mut currencies: Vec<Currency> = limits.iter().map(|limit| limit.currency).collect();

@@ -29,7 +29,9 @@ pub mod wallets;
 
 use crate::app::App;
 use crate::caller::{Actor, Done};
+use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
+use crate::http::filter;
 use crate::ledger::Command;
 
 /// What each call may refuse, besides what every call may.
@@ -82,6 +84,12 @@ async fn write(
 
 /// Characters of a text that an operator writes; merchants read some of them.
 const TEXT_MAX: usize = 2_000;
+
+/// The environment that a list is about: the live one if nothing is said.
+fn listed_env(env: Option<String>) -> Result<Env, Problem> {
+    let env = filter("env", env, Env::ALL.map(Env::as_str))?;
+    Ok(Env::parse(&env).unwrap_or(Env::Live))
+}
 
 /// A required text of a body.
 fn required(name: &'static str, value: Option<String>) -> Result<String, Problem> {

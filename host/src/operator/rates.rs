@@ -19,12 +19,12 @@ use crate::fx::market::offered;
 use crate::fx::rate::WHOLE_BPS;
 use crate::fx::source::OPERATOR;
 use crate::fx::{Pair, Rate, SetRate, sql};
-use crate::http::{Body, Page, PageQuery, Query, filter};
+use crate::http::{Body, Page, PageQuery, Query};
 use crate::id::MerchantId;
 use crate::ledger::{Command, CounterChange, Effects};
 use crate::money::{Currency, Minor};
 
-use super::{invalid, optional, required};
+use super::{invalid, listed_env, optional, required};
 use crate::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 
 /// What each call may refuse, besides what every call may.
@@ -191,7 +191,7 @@ pub async fn list(
     _operator: Operator,
     Query(query): Query<RatesQuery>,
 ) -> Result<Page<RateView>, Problem> {
-    let env = filtered(query.env)?;
+    let env = listed_env(query.env)?;
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let limit = page.limit()?;
     let after = page.starting_after.unwrap_or_default();
@@ -200,12 +200,6 @@ pub async fn list(
     }
     let rates = sql::list_rates(app.db.pool(), env, (&after, limit)).await?;
     Ok(Page::of(views(&app, &rates).await?, limit))
-}
-
-/// The environment that a list is about: the live one if nothing is said.
-pub(super) fn filtered(env: Option<String>) -> Result<Env, Problem> {
-    let env = filter("env", env, Env::ALL.map(Env::as_str))?;
-    Ok(Env::parse(&env).unwrap_or(Env::Live))
 }
 
 /// Set a rate

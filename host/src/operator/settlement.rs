@@ -33,7 +33,7 @@ use crate::reconciliation::sql::{self, ADJUSTMENTS, BY_KEY, Wanted};
 use crate::reconciliation::{Adjustment, Contra, SettlementAccount, SettlementLine};
 
 use super::unique::Unique;
-use super::{invalid, required, write};
+use super::{invalid, listed_env, required, write};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -479,7 +479,7 @@ pub async fn adjustments(
     _operator: Operator,
     Query(query): Query<AdjustmentQuery>,
 ) -> Result<Page<AdjustmentView>, Problem> {
-    let env = super::rates::filtered(query.env)?;
+    let env = listed_env(query.env)?;
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let (cursor, limit) = (page.cursor(AdjustmentId::parse)?, page.limit()?);
     let (route, before) = (query.route.unwrap_or_default(), (cursor.as_ref(), limit));

@@ -45,7 +45,7 @@ pub(super) struct Accompanying {
     pub shown: Option<String>,
     /// What came back, where that is not the whole.
     pub part: Option<Minor>,
-    /// How often the same was in question before.
+    /// Which of the cases about the same it opens, counted from 0.
     pub times: usize,
     /// The claim of work under which this is written.
     pub fence: Option<Guard>,

@@ -69,9 +69,10 @@ pub(super) fn case(app: &App, payout: &Payout, kind: CaseKind, with: &Accompanyi
     }
 }
 
-/// How often the same was in question before, and what must be as it is while that is relied on. What
-/// was decided so that the books were right all along can be contradicted again: a bank that takes
-/// its word back and gives it once more has moved money once more.
+/// Which of the cases about the same this is, counted from 0, and what must be as it is while that is
+/// relied on. What was decided so that the books were right all along can be contradicted again: a
+/// bank that takes its word back and gives it once more has moved money once more. What is no news
+/// belongs to the last case.
 ///
 /// # Errors
 /// The database cannot be read.

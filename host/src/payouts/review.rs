@@ -96,7 +96,7 @@ pub async fn review(
             false => None,
         };
         let in_file = match &claim {
-            Some(claim) => find_in_file(app, claim).await,
+            Some(claim) => find_in_file(app, claim, request.asked_about).await,
             None => Ok(None),
         };
         let in_file = match (in_file, &claim) {
@@ -106,15 +106,6 @@ pub async fn review(
             }
             (in_file, _) => in_file?,
         };
-        if let (Some(asked), Some(file)) = (request.asked_about, &in_file)
-            && asked.file != Some(file.state)
-        {
-            // What its network has said of the file, or that it has left, is news to them.
-            if let Some(claim) = &claim {
-                app.transfers.give_back(claim).await;
-            }
-            return Err(Problem::new(ErrorCode::StateConflict));
-        }
         let seen = (&payout, in_file.as_ref());
         let changed = attempt_change(app, seen, (what, claim.as_ref()), request).await;
         if let (Err(_), Some(claim)) = (&changed, &claim) {
@@ -328,29 +319,37 @@ async fn attempt_change(
     change(app, payout, what, with).await
 }
 
-/// How the file stands that an open attempt of a payout is in.
+/// How the file stands that the payment of a payout is in.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn file_state(app: &App, payout: &Payout) -> Result<Option<FileState>, Problem> {
-    let attempts = list_attempts(app.db.pool(), payout.id.as_str()).await?;
-    let mut open = attempts.iter().filter(|attempt| attempt.state == AttemptState::Open);
-    match open.next().and_then(|attempt| attempt.file_id.as_ref()) {
-        None => Ok(None),
-        Some(id) => Ok(table::get(app.db.pool(), id).await?.map(|file| file.state)),
-    }
+    Ok(open_file(app, payout.id.as_str()).await?.map(|file| file.state))
 }
 
-/// The file that the payment of a claim is in.
-async fn find_in_file(app: &App, claim: &Claim) -> Result<Option<PaymentFile>, Problem> {
-    let attempts = list_attempts(app.db.pool(), &claim.id).await?;
+/// The file that the open attempt of a payout is in.
+async fn open_file(app: &App, payout: &str) -> Result<Option<PaymentFile>, Problem> {
+    let attempts = list_attempts(app.db.pool(), payout).await?;
     let mut open = attempts.iter().filter(|attempt| attempt.state == AttemptState::Open);
     let Some(id) = open.next().and_then(|attempt| attempt.file_id.as_ref()) else {
         return Ok(None);
     };
     let file = table::get(app.db.pool(), id).await?;
-    let file = file.ok_or_else(|| Problem::internal("a payment of a file that is gone"))?;
+    file.map(Some).ok_or_else(|| Problem::internal("a payment of a file that is gone"))
+}
+
+/// The file that the payment of a claim is in, as whoever decides has seen it.
+async fn find_in_file(
+    app: &App,
+    claim: &Claim,
+    asked_about: Option<Seen>,
+) -> Result<Option<PaymentFile>, Problem> {
+    let Some(file) = open_file(app, &claim.id).await? else { return Ok(None) };
     app.transfers.refuse_in_doubt(&file).await?;
+    if asked_about.is_some_and(|seen| seen.file != Some(file.state)) {
+        // That it has left, or what its network has said of it, is news to them.
+        return Err(Problem::new(ErrorCode::StateConflict));
+    }
     Ok(Some(file))
 }
 

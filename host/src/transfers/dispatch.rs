@@ -113,14 +113,20 @@ impl<O> AtHand<O> {
     }
 
     /// Whether it is time to look what there is to do for this purpose.
-    fn is_time_to_look(&mut self, purpose: Purpose) -> bool {
-        self.next_look(purpose).is_none_or(|at| at <= Instant::now())
+    fn is_time_to_look(&mut self, purpose: Purpose, now: Instant) -> bool {
+        self.next_look(purpose).is_none_or(|at| at <= now)
     }
 
     /// Takes note of a look that took so long and found so much of what was wanted. Whoever looks for
     /// what is to be asked about meets everything that is under way, and whoever finds nothing has met
     /// every merchant that has anything waiting: where that is much, it is left for a while.
-    fn note_look(&mut self, purpose: Purpose, took: Duration, (found, wanted): (usize, usize)) {
+    fn note_look(
+        &mut self,
+        purpose: Purpose,
+        (begun, now): (Instant, Instant),
+        (found, wanted): (usize, usize),
+    ) {
+        let took = now - begun;
         let least = match purpose {
             Purpose::Ask if found < wanted => limits::ASK_EVERY,
             Purpose::Ask | Purpose::Send => Duration::ZERO,
@@ -129,7 +135,7 @@ impl<O> AtHand<O> {
             true => (took * limits::LOOK_SHARE).min(limits::LOOK_EVERY_MAX).max(least),
             false => least,
         };
-        *self.next_look(purpose) = Some(Instant::now() + rest);
+        *self.next_look(purpose) = Some(now + rest);
     }
 
     const fn next_look(&mut self, purpose: Purpose) -> &mut Option<Instant> {
@@ -198,7 +204,7 @@ impl<F: Feature> Dispatcher<F> {
                 if is_held_back {
                     continue;
                 }
-                if !self.lane(route, |lane| lane.is_time_to_look(purpose)) {
+                if !self.lane(route, |lane| lane.is_time_to_look(purpose, Instant::now())) {
                     pause = limits::ASK_EVERY;
                     continue;
                 }
@@ -210,8 +216,8 @@ impl<F: Feature> Dispatcher<F> {
                 match db::in_time(self.claim_due(route, stage, wanted)).await {
                     Ok(claims) => {
                         claimed += claims.len();
-                        let (took, found) = (since.elapsed(), (claims.len(), wanted));
-                        self.lane(route, |lane| lane.note_look(purpose, took, found));
+                        let (when, found) = ((since, Instant::now()), (claims.len(), wanted));
+                        self.lane(route, |lane| lane.note_look(purpose, when, found));
                         self.take((route, purpose), claims, since).await;
                     }
                     Err(cause) => tracing::warn!(%cause, route.id = %route, "claiming work"),
@@ -377,5 +383,33 @@ impl<F: Feature> Dispatcher<F> {
 
     fn at_hand(&self) -> MutexGuard<'_, HashMap<RouteId, AtHand<F::Object>>> {
         self.at_hand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When a lane is looked at again after a look that took so long and found so much of ten.
+    fn again_after(purpose: Purpose, took: Duration, found: usize) -> Duration {
+        let (mut lane, begun) = (AtHand::<()>::new(), Instant::now());
+        let now = begun + took;
+        assert!(lane.is_time_to_look(purpose, now), "nobody has looked yet");
+        lane.note_look(purpose, (begun, now), (found, 10));
+        let mut rests = (0_u32..).map(|ms| Duration::from_millis(ms.into()));
+        rests.find(|rest| lane.is_time_to_look(purpose, now + *rest)).expect("some time")
+    }
+
+    #[test]
+    fn a_look_that_finds_nothing_and_takes_long_is_not_repeated_at_once() {
+        let (quick, dear) = (limits::LOOK_DEAR / 2, limits::LOOK_DEAR * 2);
+        assert_eq!(again_after(Purpose::Send, quick, 0), Duration::ZERO);
+        assert_eq!(again_after(Purpose::Send, dear, 0), dear * limits::LOOK_SHARE);
+        assert_eq!(again_after(Purpose::Send, dear * 100, 0), limits::LOOK_EVERY_MAX);
+        assert_eq!(again_after(Purpose::Send, dear, 1), Duration::ZERO);
+        // Whatever is under way is met by whoever asks, unless there is more than could be.
+        assert_eq!(again_after(Purpose::Ask, quick, 9), limits::ASK_EVERY);
+        assert_eq!(again_after(Purpose::Ask, dear, 0), dear * limits::LOOK_SHARE);
+        assert_eq!(again_after(Purpose::Ask, quick, 10), Duration::ZERO);
     }
 }

@@ -309,7 +309,6 @@ impl Deliverer {
         }
     }
 
-    /// Looks for endpoints that have something due.
     /// Forgets what was noted of endpoints, where that is much.
     fn tidy(&self) {
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -319,6 +318,7 @@ impl Deliverer {
         }
     }
 
+    /// Looks for endpoints that have something due.
     async fn look(self) {
         let begun = Instant::now();
         let due = db::in_time(sql::find_due_endpoints(&self.app.db, self.app.now())).await;

@@ -298,7 +298,7 @@ pub async fn deliveries(
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let limit = page.limit()?;
     let status = filter("status", query.status, Status::iter().map(Status::as_str))?;
-    let event_type = events::filtered("event_type", query.event_type.as_deref())?.replace('.', "_");
+    let event_type = events::named("event_type", query.event_type.as_deref())?.replace('.', "_");
     let (merchant, env) = caller.owner();
     let owner = outbox::owner(merchant, env);
     if let Some(id) = &page.starting_after
