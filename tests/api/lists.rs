@@ -318,13 +318,13 @@ async fn a_filter_takes_only_values_that_there_are(
             ("/v1/payouts", "created_after", &["soon"]),
             ("/v1/payouts", "created_before", &["2026-13-01"]),
             ("/v1/beneficiaries", "currency", &["XXX", "ABC", "ngn", "naira", ""]),
-            ("/v1/webhook_deliveries", "status", &["sent", "DELIVERED"]),
-            ("/v1/webhook_deliveries", "event_type", &["payout.lost"]),
-            ("/v1/events", "type", &["payout.lost", "Payout.Paid"]),
+            ("/v1/webhook_deliveries", "status", &["sent", "DELIVERED", ""]),
+            ("/v1/webhook_deliveries", "event_type", &["payout.lost", ""]),
+            ("/v1/events", "type", &["payout.lost", "Payout.Paid", ""]),
             ("/v1/events", "created_after", &["soon"]),
-            ("/v1/events/stream", "type", &["payout.lost"]),
-            (&transactions, "source", &["payout", "PAYOUT_DEBIT"]),
-            (&transactions, "direction", &["in", "Credit"]),
+            ("/v1/events/stream", "type", &["payout.lost", ""]),
+            (&transactions, "source", &["payout", "PAYOUT_DEBIT", ""]),
+            (&transactions, "direction", &["in", "Credit", ""]),
         ];
         for (list, field, values) in cases {
             for value in values {

@@ -254,7 +254,6 @@ fn format_problem(problem: Problem) -> Problem {
 pub struct EventQuery {
     /// An event's name.
     #[serde(rename = "type")]
-    #[param(min_length = 1)]
     pub name: Option<String>,
     /// An instant or a day.
     pub created_after: Option<String>,

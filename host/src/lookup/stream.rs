@@ -45,7 +45,6 @@ const RETRY_AFTER_S: u64 = 5;
 pub struct StreamQuery {
     /// An event's name.
     #[serde(rename = "type")]
-    #[param(min_length = 1)]
     pub name: Option<String>,
     /// The last event that you know; from now on, if left out. `Last-Event-ID` wins.
     pub starting_after: Option<String>,

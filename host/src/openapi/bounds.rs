@@ -226,21 +226,16 @@ impl Bounds {
         let bounds = match (path, name.as_str()) {
             ("/v1/banks", "currency") => Some(json!({ "enum": self.with_banks })),
             ("/v1/momo_operators", "currency") => Some(json!({ "enum": self.with_operators })),
-            ("/v1/payouts", "status") => {
-                let all: Vec<&str> = Status::iter().map(Status::as_str).collect();
-                Some(json!({ "enum": all }))
-            }
-            ("/admin/v1/cases", "kind") => Some(or_nothing(CaseKind::iter().map(CaseKind::as_str))),
-            ("/admin/v1/files", "state") => {
-                Some(or_nothing(FileState::iter().map(FileState::as_str)))
-            }
+            ("/v1/payouts", "status") => Some(one_of(Status::iter().map(Status::as_str))),
+            ("/admin/v1/cases", "kind") => Some(one_of(CaseKind::iter().map(CaseKind::as_str))),
+            ("/admin/v1/files", "state") => Some(one_of(FileState::iter().map(FileState::as_str))),
             ("/v1/webhook_deliveries", "status") => {
                 let all = DeliveryStatus::iter().map(DeliveryStatus::as_str);
-                Some(or_nothing(all))
+                Some(one_of(all))
             }
             ("/v1/wallets/{id}/transactions", "source") => {
                 let all = Source::iter().map(Source::as_str);
-                Some(or_nothing(all))
+                Some(one_of(all))
             }
             ("/v1/rates", "from" | "to") => {
                 Some(or_nothing(self.currencies.iter().map(String::as_str)))
@@ -249,7 +244,7 @@ impl Bounds {
                 Some(or_nothing(conversions::PLAYED.into_iter()))
             }
             (_, "event_type") | ("/v1/events" | "/v1/events/stream", "type") => {
-                Some(or_nothing(events()))
+                Some(one_of(events()))
             }
             _ => self.of_name(&name),
         };
@@ -370,10 +365,14 @@ fn sent_or_not(body: &mut Value) {
     }
 }
 
+/// One of these.
+fn one_of<T: Into<Value>>(values: impl Iterator<Item = T>) -> Value {
+    json!({ "enum": values.map(Into::into).collect::<Vec<Value>>() })
+}
+
 /// One of these, or an empty text, which is as good as none.
 fn or_nothing<T: Into<Value>>(values: impl Iterator<Item = T>) -> Value {
-    let values: Vec<Value> = values.map(Into::into).chain([json!("")]).collect();
-    json!({ "enum": values })
+    one_of(values.map(Into::into).chain([json!("")]))
 }
 
 /// Names of events, in either spelling.

@@ -272,10 +272,8 @@ pub struct DeliveryQuery {
     /// Only deliveries to this endpoint, by its id.
     pub endpoint_id: Option<String>,
     /// `pending`, `delivered`, `failed` or `giving_up`.
-    #[param(min_length = 1)]
     pub status: Option<String>,
     /// An event's name in either spelling.
-    #[param(min_length = 1)]
     pub event_type: Option<String>,
     /// Items on the page, 1 to 100; 50 if left out.
     #[param(value_type = Option<i64>)]
