@@ -122,17 +122,17 @@ async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
-/// Gives up deliveries that were made before an instant to endpoints that are switched off, in
+/// Deletes deliveries that were made before an instant for endpoints that are switched off, in
 /// portions.
 ///
 /// # Errors
 /// The database cannot be written.
-pub(crate) async fn give_up_unheard(app: &App, before: Moment) -> Result<(), sqlx::Error> {
+pub(crate) async fn sweep_unheard(app: &App, before: Moment) -> Result<(), sqlx::Error> {
     let before = DeliveryId::first_at(before);
     let (mut portion, turn) = (Portion::FIRST, Instant::now());
     while turn.elapsed() < limits::SWEEP_FOR && !app.stopping.is_cancelled() {
-        let (given_up, took) = leftovers::give_up_unheard(&app.db, &before, portion).await?;
-        if i64::try_from(given_up).unwrap_or(i64::MAX) < portion.rows() {
+        let (swept, took) = leftovers::sweep_unheard(&app.db, &before, portion).await?;
+        if i64::try_from(swept).unwrap_or(i64::MAX) < portion.rows() {
             break;
         }
         portion = portion.after(took);
@@ -329,8 +329,8 @@ impl Deliverer {
         self.tidy();
         let _ = self.tell.send(News::Due(due));
         // Where many endpoints have something waiting, going past all of them takes a while.
-        let rest = (begun.elapsed() * limits::LOOK_SHARE).min(limits::LOOK_EVERY_MAX);
-        tokio::time::sleep(rest.saturating_sub(LOOK_EVERY)).await;
+        let rest = limits::rest_after(begun.elapsed(), (LOOK_EVERY, limits::LOOK_EVERY_MAX));
+        tokio::time::sleep(rest - LOOK_EVERY).await;
         let _ = self.tell.send(News::Rested);
     }
 }

@@ -10,33 +10,40 @@ use crate::db::Db;
 use crate::id::DeliveryId;
 use crate::retention::Portion;
 
-/// Gives up some deliveries to endpoints that are switched off, made before one of this id; answers
-/// how many, and how long others had to wait. Nobody would ever make them, and they would keep what
-/// was made in their month for ever.
-pub(super) async fn give_up_unheard(
+/// Deletes some deliveries that nobody makes, because their endpoints are switched off, made before
+/// one of this id; answers how many, and how long others had to wait. They would keep what was made
+/// in their month for ever. Whatever waits and is so old is one of them, or belongs to who is slow.
+pub(super) async fn sweep_unheard(
     db: &Db,
     before: &DeliveryId,
     portion: Portion,
 ) -> Result<(usize, Duration), sqlx::Error> {
+    let sql = "SELECT w.delivery_id FROM webhook_queue w CROSS JOIN webhook_endpoints e \
+               WHERE w.delivery_id < $1 AND e.id = w.endpoint_id AND e.is_active = 0 \
+               ORDER BY w.delivery_id LIMIT $2";
+    let query = sqlx::query_scalar(sql).bind(before.as_str()).bind(portion.rows());
+    let found: Vec<String> = query.fetch_all(db.pool()).await?;
+    if found.is_empty() {
+        return Ok((0, Duration::ZERO));
+    }
     let mut tx = db.write().await?;
     let (begun, database_now) = (Instant::now(), tx.now(db.engine()).await?);
-    // Whoever has one under way since before it was switched off ends it.
-    let sql = "DELETE FROM webhook_queue WHERE lease_until < $1 AND delivery_id IN (\
-               SELECT w.delivery_id FROM webhook_endpoints e CROSS JOIN webhook_queue w \
-               WHERE e.is_active = 0 AND w.endpoint_id = e.id AND w.delivery_id < $2 LIMIT $3) \
-               RETURNING delivery_id";
-    let query = sqlx::query_scalar(sql).bind(database_now.micros()).bind(before.as_str());
-    let left: Vec<String> = query.bind(portion.rows()).fetch_all(tx.conn()).await?;
-    let these = db.engine().among("id", "$1");
+    // Whoever has one under way since before ends it; an endpoint may be used again by now.
+    let these = db.engine().among("delivery_id", "$1");
     let sql = format!(
-        "UPDATE webhook_deliveries SET status = 'giving_up', next_attempt_at = NULL, \
-         error_message = 'the endpoint was switched off' WHERE {these}"
+        "DELETE FROM webhook_queue WHERE {these} AND lease_until < $2 AND endpoint_id IN \
+         (SELECT id FROM webhook_endpoints WHERE is_active = 0) RETURNING delivery_id"
     );
+    let query = sqlx::query_scalar(sqlx::AssertSqlSafe(sql));
+    let query = query.bind(serde_json::Value::from(found).to_string());
+    let left: Vec<String> = query.bind(database_now.micros()).fetch_all(tx.conn()).await?;
+    let swept = left.len();
+    let these = db.engine().among("id", "$1");
+    let sql = format!("DELETE FROM webhook_deliveries WHERE {these}");
     let query = sqlx::query(sqlx::AssertSqlSafe(sql));
-    let ids = serde_json::Value::from(left.clone()).to_string();
-    query.bind(ids).execute(tx.conn()).await?;
+    query.bind(serde_json::Value::from(left).to_string()).execute(tx.conn()).await?;
     tx.commit().await?;
-    Ok((left.len(), begun.elapsed()))
+    Ok((swept, begun.elapsed()))
 }
 
 /// Endpoints that were deleted before an instant, and of which something may be left.
