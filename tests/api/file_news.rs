@@ -276,6 +276,33 @@ async fn what_is_stopped_after_it_was_acknowledged_is_not_paid_by_itself(
     .await;
 }
 
+/// Who says the same again once it has acknowledged the file says something else.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_again_after_an_acknowledgement_is_news(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_files(engine, Over::Folder, async |host, server| {
+        let id = pay_live(host, "77").await;
+        close_window(host, std::slice::from_ref(&id)).await;
+        until_files(host, &[("delivered", 1)]).await;
+        let stopped =
+            json!({ "status": "rejected", "code": "stopped", "message": "by compliance" });
+        tell(host, server, "first.json", stopped.clone()).await;
+        taken(host, 1).await;
+        assert_eq!(open_cases(host, "file_contradicted").await, 1);
+        tell(host, server, "accepted.json", json!({ "status": "accepted" })).await;
+        until_files(host, &[("acknowledged", 1)]).await;
+        tell(host, server, "again.json", stopped).await;
+        taken(host, 3).await;
+        assert_eq!(open_cases(host, "file_contradicted").await, 2);
+        resolve_all(host, "file_contradicted").await;
+        host.advance(80 * 3_600);
+        until(host, &id, "paid").await;
+    })
+    .await;
+}
+
 /// A delivery of which nothing arrived is no copy: what is refused then goes with another file.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
@@ -361,7 +388,7 @@ async fn resolve_all(host: &TestHost, kind: &str) {
 
 /// Has a person end the open case of a kind.
 async fn resolve(host: &TestHost, kind: &str) {
-    let sql = "SELECT id FROM cases WHERE kind = $1 AND status = 'open'";
+    let sql = "SELECT id FROM cases WHERE kind = $1 AND status = 'open' LIMIT 1";
     let pool = host.app().db.pool();
     let case: String = sqlx::query_scalar(sql).bind(kind).fetch_one(pool).await.expect("a case");
     let body = json!({ "resolution": "acknowledge", "evidence": "a call with the bank" });

@@ -585,8 +585,13 @@ async fn who_agreed_to_a_mark_has_not_agreed_to_it_after_the_bank_has_acknowledg
         until_files(host, &[("acknowledged", 1)]).await;
         assert_eq!(mark(DESK_TOKEN).await, 202);
         assert_eq!(status(host, &id).await, "processing");
-        // They know of it now.
-        assert_eq!(mark(OPERATOR_TOKEN).await, 200);
+        // They know of it now; and not of what does not fit that.
+        till.lay(&format!("accepted {} 77", identity(host).await));
+        host.advance(300);
+        let told = "SELECT COUNT(*) FROM cases WHERE kind = 'file_contradicted'";
+        host.until_count(told, 1).await;
+        assert_eq!(mark(OPERATOR_TOKEN).await, 202);
+        assert_eq!(mark(DESK_TOKEN).await, 200);
     })
     .await;
 }

@@ -21,10 +21,9 @@ use crate::ledger::Done::{Before, Now};
 use crate::ledger::{self, Command, Effects, Reply, Reservation, replay};
 use crate::payouts::model::{Change, Payout, Status};
 use crate::payouts::review::{
-    ReviewRequest, Seen, action, file_state, possible, review, teammates,
+    FileSeen, ReviewRequest, Seen, action, possible, review, see_file, teammates,
 };
 use crate::payouts::{PayoutTransfers, PayoutView, sql};
-use crate::transfers::files::table::FileState;
 use crate::transfers::recall::{ClaimedForRecall, Recall};
 use crate::wasm::rail::RecallReason;
 
@@ -346,7 +345,7 @@ pub async fn recall(
     // What would not be asked is not promised.
     app.transfers.check_recall(&feature, (payout.id.as_str(), recall)).await?;
     let done = ("payout.recall", ("payout", payout.id.as_str()));
-    let mut wanted = as_it_is(&payout, file_state(&app, &payout).await?);
+    let mut wanted = as_it_is(&payout, see_file(&app, &payout).await?);
     wanted["reason_code"] = json!(reason_code);
     let asked = Asked::by_policy(&app, (ApprovalAct::Recall, Some(about(&payout))), done)
         .wanting(wanted)
@@ -452,7 +451,7 @@ async fn run(
         asked_about: None,
     };
     let payout = possible(app, id, what, &request).await?;
-    let file = file_state(app, &payout).await?;
+    let file = see_file(app, &payout).await?;
     let asked = match act(what) {
         Some(act) => {
             let done = (action(what), ("payout", payout.id.as_str()));
@@ -482,9 +481,9 @@ async fn run(
 
 /// What operators agree to: what is to be done to this payout, and all that has become of it so far,
 /// and of the file that it is in.
-fn as_it_is(payout: &Payout, file: Option<FileState>) -> Value {
+fn as_it_is(payout: &Payout, file: Option<FileSeen>) -> Value {
     json!({
-        "file": file.map(FileState::as_str),
+        "file": file,
         "merchant_id": payout.merchant_id,
         "env": payout.env,
         "currency": payout.currency,

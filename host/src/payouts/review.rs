@@ -3,6 +3,7 @@
 //! A mark ends a payout against or ahead of the bank, so it takes the payout's lease first:
 //! while a call to the rail is under way, its answer counts, and the mark is refused.
 
+use serde::Serialize;
 use serde_json::json;
 
 use crate::app::App;
@@ -50,8 +51,29 @@ pub struct Seen {
     pub status: Status,
     /// How often it had been changed, where nothing that has become of it since may be overlooked.
     pub version: Option<i64>,
-    /// How the file stood that it is in, for whoever says how it ended.
-    pub file: Option<FileState>,
+    /// How it stood with the file that it is in, for whoever says how it ended.
+    pub file: Option<FileSeen>,
+}
+
+/// How far a file has come, as far as it matters to whoever ends a payment in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct FileSeen {
+    /// Whether it has left, and how its network has answered.
+    stage: &'static str,
+    /// Whether its network has said what does not fit that.
+    is_in_question: bool,
+}
+
+impl FileSeen {
+    async fn of(app: &App, file: &PaymentFile) -> Result<Self, Problem> {
+        let stage = match file.state {
+            FileState::Collecting | FileState::Closed | FileState::Assembled => "not_sent",
+            FileState::Sending | FileState::Unclear | FileState::Delivered => "sent",
+            FileState::Acknowledged | FileState::Refused | FileState::Empty => file.state.as_str(),
+        };
+        let is_in_question = file.is_contradicted || app.transfers.is_in_question(file).await?;
+        Ok(Self { stage, is_in_question })
+    }
 }
 
 impl Seen {
@@ -59,12 +81,14 @@ impl Seen {
     fn refuse_other(self, payout: &Payout) -> Result<(), Problem> {
         let is_same = self.status == payout.status
             && self.version.is_none_or(|version| version == payout.version);
-        let message = "Something has become of this payout meanwhile: look again.";
-        match is_same {
-            true => Ok(()),
-            false => Err(Problem::because(ErrorCode::StateConflict, message)),
-        }
+        if is_same { Ok(()) } else { Err(something_new()) }
     }
+}
+
+/// What whoever decides has not seen.
+fn something_new() -> Problem {
+    let message = "Something has become of this payout meanwhile: look again.";
+    Problem::because(ErrorCode::StateConflict, message)
 }
 
 /// Makes that change to a payout.
@@ -319,12 +343,15 @@ async fn attempt_change(
     change(app, payout, what, with).await
 }
 
-/// How the file stands that the payment of a payout is in.
+/// How it stands with the file that the payment of a payout is in.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn file_state(app: &App, payout: &Payout) -> Result<Option<FileState>, Problem> {
-    Ok(open_file(app, payout.id.as_str()).await?.map(|file| file.state))
+pub async fn see_file(app: &App, payout: &Payout) -> Result<Option<FileSeen>, Problem> {
+    match open_file(app, payout.id.as_str()).await? {
+        Some(file) => FileSeen::of(app, &file).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// The file that the open attempt of a payout is in.
@@ -346,11 +373,11 @@ async fn find_in_file(
 ) -> Result<Option<PaymentFile>, Problem> {
     let Some(file) = open_file(app, &claim.id).await? else { return Ok(None) };
     app.transfers.refuse_in_doubt(&file).await?;
-    if asked_about.is_some_and(|seen| seen.file != Some(file.state)) {
-        // That it has left, or what its network has said of it, is news to them.
-        return Err(Problem::new(ErrorCode::StateConflict));
+    let now = FileSeen::of(app, &file).await?;
+    match asked_about.is_some_and(|seen| seen.file != Some(now)) {
+        true => Err(something_new()),
+        false => Ok(Some(file)),
     }
-    Ok(Some(file))
 }
 
 /// How a payment gets out of the file that it is in.

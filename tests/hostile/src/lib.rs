@@ -228,7 +228,8 @@ impl Files for Hostile {
         }
     }
 
-    /// Lines: what became of a payment, or of a file, its name, and an amount.
+    /// Lines: what became of a payment, or of a file, its name, and an amount (0 where an
+    /// acknowledgement says none).
     fn read(_feed: String, _name: String, content: Vec<u8>) -> Result<Vec<Notice>, String> {
         let content = String::from_utf8_lossy(&content).into_owned();
         if content == "trap" {
@@ -245,7 +246,11 @@ impl Files for Hostile {
                     (Subject::Reference((*name).into()), nobody)
                 }
                 "refused" => (Subject::File((*name).into()), Finding::Refused(refusal())),
-                _ => (Subject::File((*name).into()), Finding::Accepted(receipt("00"))),
+                _ => {
+                    let amount_minor = (amount_minor != 0).then_some(amount_minor);
+                    let receipt = Receipt { amount_minor, ..receipt("00") };
+                    (Subject::File((*name).into()), Finding::Accepted(receipt))
+                }
             };
             Ok(Notice { about, news: News::Found(found) })
         };

@@ -189,7 +189,9 @@ impl<'a, F: Feature> Carry<'a, F> {
                 self.cannot_send(why).await
             }
             // What its network says of the file does not fit, and a person finds out first.
-            FileState::Acknowledged | FileState::Refused if self.is_in_question(&file).await? => {
+            FileState::Acknowledged | FileState::Refused
+                if self.engine.is_in_question(&file).await? =>
+            {
                 self.later(limits::FILE_RETRY).await
             }
             // It has joined, and was left out when the file was made.
@@ -219,14 +221,6 @@ impl<'a, F: Feature> Carry<'a, F> {
             FileState::Refused => self.refused_twice(attempt, &file).await,
             _ => self.wait_until(file.settles_at.max(now.after(limits::FILE_RETRY)), None).await,
         }
-    }
-
-    /// Whether a network has said of a whole file, since it answered, what does not fit that, and nobody
-    /// has looked yet.
-    async fn is_in_question(&self, file: &PaymentFile) -> Result<bool, Problem> {
-        let (pool, about) = (self.engine.db.pool(), (file.id.as_str(), CaseKind::FileContradicted));
-        let since = file.answered_at.unwrap_or_default();
-        Ok(cases::sql::is_open_since(pool, about, since).await?)
     }
 
     /// What it means that a file was acknowledged and that its day has come.

@@ -340,6 +340,17 @@ impl Transfers {
         self.writer.work(case.opening(&self.ids)).await.map(drop)
     }
 
+    /// Whether a network has said of a whole file, since it answered, what does not fit that, and nobody
+    /// has looked yet. What was said a moment before may have been written down by another clock.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn is_in_question(&self, file: &PaymentFile) -> Result<bool, Problem> {
+        let about = (file.id.as_str(), CaseKind::FileContradicted);
+        let since = file.answered_at.unwrap_or_default().before(limits::CLOCKS_APART);
+        Ok(cases::sql::is_open_since(self.db.pool(), about, since).await?)
+    }
+
     /// Ends the cases about what nobody knew of a file.
     async fn end_file_cases(&self, file: &PaymentFile, evidence: String) -> Result<(), Problem> {
         let ended = cases::sql::Ended { of: file.id.to_string(), evidence, at: self.now() };

@@ -196,7 +196,9 @@ impl Transfers {
     async fn says_otherwise(&self, file: &PaymentFile, why: &str) -> Result<(), Problem> {
         let name = file.name.as_deref().unwrap_or_default();
         let summary = format!("Of the file {name}, {} says: {why}.", file.route);
-        let case = (CaseKind::FileContradicted, why, summary);
+        // The same words mean something else once it has answered.
+        let said = format!("{} {why}", file.state.as_str());
+        let case = (CaseKind::FileContradicted, said.as_str(), summary);
         self.file_case(file, case, serde_json::json!({ "name": name, "said": why })).await
     }
 
@@ -208,7 +210,7 @@ impl Transfers {
         (code, message): (&str, &str),
     ) -> Result<(), Problem> {
         let (name, message) = (file.name.as_deref().unwrap_or_default(), masked(message));
-        let said = format!("{} {code}", file.deliveries);
+        let said = format!("{} {} {code}", file.state.as_str(), file.deliveries);
         let summary = format!(
             "{} has refused a copy of {name} ({code}: {message}), which was delivered {} times. \
              An earlier copy may be carried out.",
