@@ -5,7 +5,9 @@ use http::Method;
 use rstest::rstest;
 use serde_json::json;
 
+use crate::ach::{UNTIL_MONDAY, pay_live};
 use crate::batches::{Payroll, bulk_key, rows};
+use crate::file_transport::{Over, with_files};
 use crate::lanes::{absent_gateway, patch, route_before, with_two_routes};
 use crate::live::{until, with_bank};
 use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira, unique};
@@ -95,6 +97,28 @@ async fn what_another_route_takes_waits_for_nobody(
         let key = host.merchant.live_key.clone();
         let id = host.pay_as(&key, &unique(), naira(50_000)).await.ok().id();
         until(host, &id, "paid").await;
+    })
+    .await;
+}
+
+/// A window does not wait: what goes by file is not parked.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_goes_by_file_is_looked_at_soon(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_files(engine, Over::Folder, async |host, _| {
+        host.fund(&host.merchant.live_key, "USD", 10_000_000).await;
+        for _ in 0..80 {
+            pay_live(host, "77").await;
+        }
+        host.until_count("SELECT COUNT(*) FROM transfers WHERE fence = 1", 80).await;
+        patch(host, "usd_ach", json!({ "is_paused": true })).await.ok();
+        host.advance(UNTIL_MONDAY);
+        let now = host.clock.now().micros();
+        let looked_at = format!("SELECT COUNT(*) FROM transfers WHERE due_at > {now}");
+        host.until_count(&looked_at, 80).await;
+        assert_eq!(parked(host).await, 0);
     })
     .await;
 }

@@ -10,8 +10,8 @@ use crate::config::limits;
 use crate::env::Env;
 use crate::error::Problem;
 use crate::money::{Currency, Minor};
-use crate::transfers::backlog;
 use crate::transfers::lanes::Health;
+use crate::transfers::{backlog, work};
 use crate::{anchors, notifications, rules};
 
 use super::AlertKind;
@@ -177,24 +177,26 @@ async fn not_told(app: &App) -> Result<Option<Matter>, Problem> {
     }))
 }
 
-/// Payouts that no route has taken for a while.
+/// Payouts that no route has taken for a while. Their own route may be gone, or its rail.
 async fn no_route(app: &App) -> Result<Vec<Matter>, Problem> {
+    let (pool, routes) = (app.db.pool(), app.routes.all().await?);
     let long_ago = app.now().before(limits::ALERT_NO_ROUTE_AFTER);
     let mut matters = Vec::new();
-    for ready in app.routes.all().await?.iter().filter(|ready| ready.route.env == Env::Live) {
-        let (pool, route) = (app.db.pool(), &ready.route);
+    for lane in work::list_routes_with_work(pool).await? {
         let mut visibility = Visibility::Shared;
-        let mut found = backlog::unrouted(pool, &route.id, long_ago).await?;
+        let mut found = backlog::unrouted(pool, &lane, long_ago).await?;
         if found.is_none() {
             visibility = Visibility::WithinClockSkew;
             let soon = long_ago.after(limits::CLOCKS_APART);
-            found = backlog::unrouted(pool, &route.id, soon).await?;
+            found = backlog::unrouted(pool, &lane, soon).await?;
         }
         let Some((count, since)) = found else { continue };
+        let ready = routes.iter().find(|ready| ready.route.id == lane);
+        let name = ready.map_or_else(|| lane.as_str(), |ready| ready.route.name.as_str());
         matters.push(Matter {
-            key: format!("no_route/{}", route.id),
+            key: format!("no_route/{lane}"),
             kind: AlertKind::NoRoute,
-            summary: format!("No route takes payouts for {}, since {since}", route.name),
+            summary: format!("No route takes payouts for {name}, since {since}"),
             advice: "Whatever could carry them is paused, gone, not for their merchants, or was \
                      tried already: railhead admin route list. Resume a route or make one; what is \
                      not to be paid any more its merchants can cancel"

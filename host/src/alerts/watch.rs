@@ -12,6 +12,9 @@ use super::matters::{self, Lasting};
 use super::sql;
 use super::steps::{Eye, Step, steps};
 
+/// How long there is between two looks.
+const BETWEEN: (Duration, Duration) = (limits::ALERTS_POLL, limits::JOB_DEADLINE);
+
 /// Looks what is the matter and tells it, until the host stops.
 pub async fn watch(app: App) {
     let host = name(app.config.server.address.port());
@@ -24,14 +27,10 @@ pub async fn watch(app: App) {
         }
         tokio::select! {
             () = app.stopping.cancelled() => return,
-            () = tokio::time::sleep(pause_after(begun.elapsed())) => {}
+            // Where so much is the matter that it takes long to count, it is counted less often.
+            () = tokio::time::sleep(limits::rest_after(begun.elapsed(), BETWEEN)) => {}
         }
     }
-}
-
-/// Where there is so much the matter that it takes long to count, it is counted less often.
-fn pause_after(took: Duration) -> Duration {
-    (took * limits::LOOK_SHARE).clamp(limits::ALERTS_POLL, limits::JOB_DEADLINE)
 }
 
 /// What this host is called among those that share a database.

@@ -14,8 +14,8 @@ pub async fn count_by_stage(pool: &AnyPool) -> Result<Vec<(String, i64)>, sqlx::
     sqlx::query_as(sql).fetch_all(pool).await
 }
 
-/// How much work in the lane of a route no route has taken since before `at`, a hundred at most, and
-/// since when; nothing where there is none.
+/// How much live work in the lane of a route no route has taken since before `at`, a hundred at
+/// most, and since when; nothing where there is none.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -27,7 +27,8 @@ pub async fn unrouted(
     // Somebody looks every other second, and nobody counts a backlog by hand.
     const SOME: i64 = 100;
     let sql = "SELECT COUNT(*), MIN(unrouted_since) FROM (SELECT unrouted_since FROM transfers \
-               WHERE route_id = $1 AND unrouted_since < $2 ORDER BY unrouted_since LIMIT $3) u";
+               WHERE route_id = $1 AND unrouted_since < $2 AND env = 'live' \
+               ORDER BY unrouted_since LIMIT $3) u";
     let query = sqlx::query_as(sql).bind(lane.as_str()).bind(at.micros()).bind(SOME);
     let (count, since): (i64, Option<i64>) = query.fetch_one(pool).await?;
     Ok(since.map(|since| (count, Moment::from_micros(since))))

@@ -374,12 +374,12 @@ impl<'a, F: Feature> Carry<'a, F> {
                 self.put_off(Vec::new(), next, None).await.map(|()| None)
             }
             (None, Later::After(pause)) => {
-                let at = self.engine.now().after(self.parked(pause));
+                let at = self.engine.now().after(self.parked(pause).await);
                 self.put_off(Vec::new(), self.same(at), None).await.map(|()| None)
             }
             (None, Later::Nobody) => {
                 let now = self.engine.now();
-                let at = now.after(self.parked(limits::SEND_LATER));
+                let at = now.after(self.parked(limits::SEND_LATER).await);
                 let unrouted_since = self.claim.unrouted_since.or(Some(now));
                 let next = Next { unrouted_since, ..self.same(at) };
                 self.put_off(Vec::new(), next, None).await.map(|()| None)
@@ -461,7 +461,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         Next { route: id, tries, ..self.same(at) }
     }
 
-    /// As it was, but for when it is due.
+    /// As it was, but for when it is due, and that some route takes it.
     pub(super) fn same(&self, at: Moment) -> Next {
         let Claim { route_id, tries, .. } = &self.claim;
         Next { route: route_id.clone(), at, tries: *tries, unrouted_since: None }

@@ -70,7 +70,8 @@ impl<F: Feature> Carry<'_, F> {
             let mut next = self.next_question(&over.route);
             if !attempt.bytes_left && next.at > self.claim.due_at {
                 // It goes as soon as it may: nobody waits for what the network has of it.
-                next.at = next.at.min(now.after(limits::UNSENT_ASKED_EVERY));
+                let waits = now.since(attempt.created_at) / limits::UNSENT_ASKED_SHARE;
+                next.at = next.at.min(now.after(waits.max(limits::UNSENT_ASKED_EVERY)));
             }
             let case = self.unanswered((&attempt, &over.route), now);
             let mut rows = vec![attempt::ATTEMPT_STATES.change(&attempt), evidence.clone()];

@@ -85,15 +85,17 @@ struct AtHand<O> {
     claimed_at: Instant,
     /// When the lane was looked at last.
     looked_at: Option<Instant>,
-    /// When it is to be looked at next for what is to be asked about, and for what is to be sent.
-    looks: [Option<Instant>; 2],
+    /// When it is to be looked at next for what is to be asked about.
+    next_ask: Option<Instant>,
+    /// And for what is to be sent.
+    next_send: Option<Instant>,
 }
 
 impl<O> AtHand<O> {
     fn new() -> Self {
         let waiting = VecDeque::new();
-        let (looked_at, looks) = (None, [None; 2]);
-        Self { waiting, carried: 0, claimed_at: Instant::now(), looked_at, looks }
+        let (looked_at, next_ask, next_send) = (None, None, None);
+        Self { waiting, carried: 0, claimed_at: Instant::now(), looked_at, next_ask, next_send }
     }
 
     /// The oldest that is not to be given back.
@@ -132,7 +134,7 @@ impl<O> AtHand<O> {
             Purpose::Ask | Purpose::Send => Duration::ZERO,
         };
         let rest = match found == 0 && took >= limits::LOOK_DEAR {
-            true => (took * limits::LOOK_SHARE).min(limits::LOOK_EVERY_MAX).max(least),
+            true => limits::rest_after(took, (least, limits::LOOK_EVERY_MAX)),
             false => least,
         };
         *self.next_look(purpose) = Some(now + rest);
@@ -140,8 +142,8 @@ impl<O> AtHand<O> {
 
     const fn next_look(&mut self, purpose: Purpose) -> &mut Option<Instant> {
         match purpose {
-            Purpose::Ask => &mut self.looks[0],
-            Purpose::Send => &mut self.looks[1],
+            Purpose::Ask => &mut self.next_ask,
+            Purpose::Send => &mut self.next_send,
         }
     }
 
@@ -197,11 +199,7 @@ impl<F: Feature> Dispatcher<F> {
                 continue;
             }
             for (stage, purpose) in [(Stage::Sent, Purpose::Ask), (Stage::Queued, Purpose::Send)] {
-                let is_held_back = match purpose {
-                    Purpose::Ask => is_patient,
-                    Purpose::Send => is_shut,
-                };
-                if is_held_back {
+                if purpose == Purpose::Send && is_shut {
                     continue;
                 }
                 if !self.lane(route, |lane| lane.is_time_to_look(purpose, Instant::now())) {
@@ -212,8 +210,12 @@ impl<F: Feature> Dispatcher<F> {
                 if wanted == 0 {
                     continue;
                 }
+                let most = match purpose {
+                    Purpose::Ask if is_patient => limits::PATIENT_QUESTIONS,
+                    Purpose::Ask | Purpose::Send => limits::CLAIM_MAX,
+                };
                 let since = Instant::now();
-                match db::in_time(self.claim_due(route, stage, wanted)).await {
+                match db::in_time(self.claim_due(route, stage, wanted.min(most))).await {
                     Ok(claims) => {
                         claimed += claims.len();
                         let (when, found) = ((since, Instant::now()), (claims.len(), wanted));

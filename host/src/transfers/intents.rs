@@ -143,7 +143,7 @@ fn forget(folder: &Path, now: Moment) -> std::io::Result<()> {
 }
 
 /// The day in a file's name, where it is one of ours.
-fn day_of(name: &str) -> Option<&str> {
+pub(super) fn day_of(name: &str) -> Option<&str> {
     let day = name.split('.').next()?;
     day.parse::<Date>().is_ok().then_some(day)
 }
@@ -354,6 +354,10 @@ mod tests {
                 .all(|file| file.room.is_multiple_of(limits::INTENTS_ROOM) && file.end < file.room)
         );
         let since = Moment::from_micros(0);
+        assert_eq!(read(folder.path(), since).expect("read"), written);
+        // So are those of a file whose name says no day.
+        std::fs::rename(folder.path().join("2026-11-21.2.jsonl"), folder.path().join("old.jsonl"))
+            .expect("renamed");
         assert_eq!(read(folder.path(), since).expect("read"), written);
         // A few at a time are the same, and more is there than fits into one block.
         let mut newest = Newest::open(folder.path(), since).expect("a folder");

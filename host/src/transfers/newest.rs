@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::clock::Moment;
 
-use super::intents::{DAY, Intent, file_day, files};
+use super::intents::{DAY, Intent, day_of, file_day, files};
 
 /// How much of a file is read at once.
 const BLOCK: u64 = 64 * 1024;
@@ -20,8 +20,16 @@ pub(super) struct Newest {
     since: Moment,
     /// The files of each day that is still to be read.
     days: BTreeMap<String, Vec<PathBuf>>,
-    /// Those of the day that is being read, each with what is next in it.
-    open: Vec<(Intent, Backwards)>,
+    /// Those of the day that is being read.
+    of_day: Vec<Journal>,
+    /// Those whose names say no day.
+    undated: Vec<Journal>,
+}
+
+/// A file with what is next in it.
+struct Journal {
+    next: Intent,
+    before: Backwards,
 }
 
 impl Newest {
@@ -30,18 +38,21 @@ impl Newest {
     /// # Errors
     /// The folder is there and cannot be read.
     pub(super) fn open(folder: &Path, since: Moment) -> std::io::Result<Self> {
-        let mut days: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-        if folder.exists() {
-            // A file of the day before may hold intents of the first instants.
-            let first = file_day(since.before(DAY));
-            for (name, path) in files(folder)? {
-                let day = name.split('.').next().unwrap_or_default().to_owned();
-                if day >= first {
-                    days.entry(day).or_default().push(path);
-                }
+        let mut newest =
+            Self { since, days: BTreeMap::new(), of_day: Vec::new(), undated: Vec::new() };
+        if !folder.exists() {
+            return Ok(newest);
+        }
+        // A file of the day before may hold intents of the first instants.
+        let first = file_day(since.before(DAY));
+        for (name, path) in files(folder)? {
+            match day_of(&name) {
+                Some(day) if day < first.as_str() => {}
+                Some(day) => newest.days.entry(day.to_owned()).or_default().push(path),
+                None => newest.undated.extend(Journal::open(&path)?),
             }
         }
-        Ok(Self { since, days, open: Vec::new() })
+        Ok(newest)
     }
 
     /// The next so many.
@@ -61,28 +72,37 @@ impl Newest {
     }
 
     fn next(&mut self) -> std::io::Result<Option<Intent>> {
-        while self.open.is_empty() {
-            let Some((_, paths)) = self.days.pop_last() else { return Ok(None) };
+        while self.of_day.is_empty() {
+            let Some((_, paths)) = self.days.pop_last() else { break };
             for path in paths {
-                let file = match File::open(path) {
-                    // Whoever writes has just forgotten it.
-                    Err(cause) if cause.kind() == ErrorKind::NotFound => continue,
-                    opened => opened?,
-                };
-                let mut lines = Backwards::of(file)?;
-                if let Some(last) = lines.next()? {
-                    self.open.push((last, lines));
-                }
+                self.of_day.extend(Journal::open(&path)?);
             }
         }
-        let newest = self.open.iter().enumerate().max_by_key(|(_, (intent, _))| intent.at_us);
-        let Some((index, _)) = newest else { return Ok(None) };
-        let (_, lines) = &mut self.open[index];
-        let intent = match lines.next()? {
-            Some(before) => std::mem::replace(&mut self.open[index].0, before),
-            None => self.open.swap_remove(index).0,
+        let newest = |journals: &[Journal]| {
+            let all = journals.iter().map(|journal| journal.next.at_us).enumerate();
+            all.max_by_key(|(_, at)| *at).map(|(index, at)| (at, index))
         };
-        Ok(Some(intent))
+        let (of_day, undated) = (newest(&self.of_day), newest(&self.undated));
+        let journals = if undated > of_day { &mut self.undated } else { &mut self.of_day };
+        let Some((_, index)) = of_day.max(undated) else { return Ok(None) };
+        let journal = &mut journals[index];
+        Ok(Some(match journal.before.next()? {
+            Some(before) => std::mem::replace(&mut journal.next, before),
+            None => journals.swap_remove(index).next,
+        }))
+    }
+}
+
+impl Journal {
+    /// A file, if anything stands in it.
+    fn open(path: &Path) -> std::io::Result<Option<Self>> {
+        let file = match File::open(path) {
+            // Whoever writes has just forgotten it.
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        let mut before = Backwards::of(file)?;
+        Ok(before.next()?.map(|next| Self { next, before }))
     }
 }
 
@@ -129,11 +149,15 @@ impl Backwards {
         let size = self.left.min(BLOCK);
         self.left -= size;
         let mut block = vec![0; usize::try_from(size).unwrap_or(0)];
-        match self.file.read_exact_at(&mut block, self.left) {
-            // Whoever writes has just given back its room, in which nothing stands.
-            Err(cause) if cause.kind() == ErrorKind::UnexpectedEof => block.clear(),
-            read => read?,
+        let mut filled = 0;
+        while filled < block.len() {
+            match self.file.read_at(&mut block[filled..], self.left + filled as u64)? {
+                // Whoever writes has just given back its room, in which nothing stood.
+                0 => break,
+                read => filled += read,
+            }
         }
+        block.truncate(filled);
         // What follows the last line is room.
         block.retain(|byte| *byte != 0);
         block.append(&mut self.read);

@@ -4,8 +4,8 @@
 //! a network that is gone, a route that is paused or a wallet that is frozen, a few of each merchant
 //! in a lane are scouts: they are looked at again soon. The others are parked, so that a backlog costs
 //! next to nothing. When something of the merchant in that lane has had an answer, what is parked is
-//! due at once. Each host keeps count for itself; what a host has parked and forgotten is due by
-//! itself after a while.
+//! due a moment later. Each host keeps count for itself; what a host has parked and forgotten is due
+//! by itself after a while.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::Db;
+use crate::db::{Db, Engine};
 use crate::id::RouteId;
 
 use super::carry::Carry;
@@ -59,20 +59,26 @@ impl Parked {
         limits::PARKED_FOR
     }
 
-    /// Something of a merchant in a lane has had an answer; whether what is parked there is to be made
-    /// due.
-    pub(super) fn wakes(&self, (lane, merchant): (&RouteId, &str), now: Moment) -> bool {
+    /// Something of a merchant in a lane has had an answer: how soon what is parked there is to be made
+    /// due, if anything is and nobody does it already. Whoever parks something at this moment has
+    /// written that down by then.
+    fn wakes_after(&self, (lane, merchant): (&RouteId, &str), now: Moment) -> Option<Duration> {
         let mut spots = self.spots();
         if spots.is_empty() {
-            return false;
+            return None;
         }
-        let Some(spot) = spots.get_mut(&(lane.clone(), merchant.to_owned())) else { return false };
-        let was_just_woken = spot.woken_at.is_some_and(|at| now.since(at) < limits::WAKE_EVERY);
-        if !spot.is_taken || was_just_woken {
-            return false;
+        let spot = spots.get_mut(&(lane.clone(), merchant.to_owned())).filter(|it| it.is_taken)?;
+        let rest = spot.woken_at.map(|at| limits::WAKE_EVERY.saturating_sub(now.since(at)));
+        let wait = rest.unwrap_or_default().max(limits::WAKE_AFTER);
+        (spot.is_taken, spot.woken_at) = (false, Some(now.after(wait)));
+        Some(wait)
+    }
+
+    /// What is parked could not be made due.
+    fn still_taken(&self, (lane, merchant): (&RouteId, &str)) {
+        if let Some(spot) = self.spots().get_mut(&(lane.clone(), merchant.to_owned())) {
+            spot.is_taken = true;
         }
-        (spot.is_taken, spot.woken_at) = (false, Some(now));
-        true
     }
 
     fn spots(&self) -> MutexGuard<'_, HashMap<(RouteId, String), Spot>> {
@@ -81,26 +87,34 @@ impl Parked {
 }
 
 impl<F: Feature> Carry<'_, F> {
-    /// How long what no route takes now waits, where it would be looked at again after `pause`.
-    pub(super) fn parked(&self, pause: Duration) -> Duration {
-        let place = (&self.claim.route_id, self.order.merchant_id.as_str());
-        self.engine.parked.pause(place, pause, self.engine.now())
+    /// How long what no route takes now waits, where it would be looked at again after `pause`. What
+    /// goes by file is not parked: a window does not wait for it.
+    pub(super) async fn parked(&self, pause: Duration) -> Duration {
+        let (engine, lane) = (self.engine, &self.claim.route_id);
+        match engine.routes.get(lane).await {
+            Ok(route) if route.goes_by_file() => pause,
+            _ => engine.parked.pause((lane, self.order.merchant_id.as_str()), pause, engine.now()),
+        }
     }
 
     /// Something of the merchant in this lane has had an answer: what is parked there may have one,
     /// too.
     pub(super) fn wake_parked(&self) {
         let (lane, merchant) = (self.claim.route_id.clone(), self.order.merchant_id.to_string());
-        if !self.engine.parked.wakes((&lane, &merchant), self.engine.now()) {
-            return;
-        }
-        let engine = self.engine.clone();
+        let (engine, now) = (self.engine.clone(), self.engine.now());
+        let Some(wait) = engine.parked.wakes_after((&lane, &merchant), now) else { return };
         self.engine.tasks.spawn(async move {
-            let woken = wake_parked(&engine.db, (&lane, &merchant), engine.now()).await;
-            match woken {
-                Ok(()) => engine.wake(),
+            tokio::select! {
                 // It is due by itself after a while.
-                Err(cause) => tracing::warn!(%cause, route.id = %lane, "waking what waits"),
+                () = engine.stopping.cancelled() => return,
+                () = tokio::time::sleep(wait) => {}
+            }
+            match wake_parked(&engine.db, (&lane, &merchant), engine.now()).await {
+                Ok(()) => engine.wake(),
+                Err(cause) => {
+                    tracing::warn!(%cause, route.id = %lane, "waking what waits");
+                    engine.parked.still_taken((&lane, &merchant));
+                }
             }
         });
     }
@@ -116,13 +130,20 @@ async fn wake_parked(
     now: Moment,
 ) -> Result<(), sqlx::Error> {
     const PORTION: i64 = 1_000;
-    // What is put off for longer, or has been tried, waits for something else.
-    let sql = "UPDATE transfers SET due_at = $1 WHERE id IN (SELECT id FROM transfers \
-               WHERE route_id = $2 AND stage = 'queued' AND merchant_id = $3 AND due_at > $1 \
-               AND due_at <= $4 AND tries = 0 LIMIT $5)";
+    // What is put off for longer, or has been tried, waits for something else. Nobody is waited for:
+    // who has a row is at it.
+    let lock = if db.engine() == Engine::Postgres { "FOR UPDATE SKIP LOCKED" } else { "" };
+    let sql = format!(
+        "UPDATE transfers SET due_at = $1 WHERE id IN (SELECT id FROM transfers \
+         WHERE route_id = $2 AND stage = 'queued' AND merchant_id = $3 AND due_at > $1 \
+         AND due_at <= $4 AND tries = 0 ORDER BY due_at LIMIT $5 {lock})"
+    );
     loop {
         let mut tx = db.write().await?;
-        let query = sqlx::query(sql).bind(now.micros()).bind(lane.as_str()).bind(merchant);
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()))
+            .bind(now.micros())
+            .bind(lane.as_str())
+            .bind(merchant);
         let query = query.bind(now.after(limits::PARKED_FOR).micros()).bind(PORTION);
         let woken = query.execute(tx.conn()).await?.rows_affected();
         tx.commit().await?;
@@ -157,12 +178,16 @@ mod tests {
         // What waits for longer by itself is not parked.
         let long = limits::PARKED_FOR * 2;
         assert_eq!(parked.pause((&lane, "m1"), long, now), long);
-        let wakes = |lane, merchant, now| parked.wakes((lane, merchant), now);
-        assert!(!wakes(&lane, "m2", later) && !wakes(&other, "m1", later));
-        assert!(wakes(&lane, "m1", later) && !wakes(&lane, "m1", later), "once");
-        // One that goes on while another waits does not wake it again and again.
+        let wakes = |lane, merchant, now| parked.wakes_after((lane, merchant), now);
+        assert_eq!((wakes(&lane, "m2", later), wakes(&other, "m1", later)), (None, None));
+        assert_eq!(wakes(&lane, "m1", later), Some(limits::WAKE_AFTER));
+        assert_eq!(wakes(&lane, "m1", later), None, "it is being woken");
+        // One that goes on while another waits wakes it now and then, and never not at all.
+        let woken = later.after(limits::WAKE_AFTER);
         assert_eq!(pause(&lane, "m1", later), limits::PARKED_FOR);
-        assert!(!wakes(&lane, "m1", later));
-        assert!(wakes(&lane, "m1", later.after(limits::WAKE_EVERY)));
+        assert_eq!(wakes(&lane, "m1", woken), Some(limits::WAKE_EVERY));
+        parked.still_taken((&lane, "m1"));
+        let much_later = woken.after(limits::WAKE_EVERY * 3);
+        assert_eq!(wakes(&lane, "m1", much_later), Some(limits::WAKE_AFTER));
     }
 }

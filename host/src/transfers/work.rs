@@ -228,7 +228,7 @@ const CLAIM: &str = "id, route_id, stage, fence, tries, unrouted_since, nudges, 
 ///
 /// # Errors
 /// The database cannot be read.
-pub(super) async fn list_routes_with_work(pool: &AnyPool) -> Result<Vec<RouteId>, sqlx::Error> {
+pub async fn list_routes_with_work(pool: &AnyPool) -> Result<Vec<RouteId>, sqlx::Error> {
     let sql = "WITH RECURSIVE lanes(route_id) AS (SELECT MIN(route_id) FROM transfers \
                UNION ALL SELECT (SELECT MIN(t.route_id) FROM transfers t \
                WHERE t.route_id > l.route_id) FROM lanes l WHERE l.route_id IS NOT NULL) \

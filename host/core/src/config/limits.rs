@@ -443,23 +443,38 @@ pub const DISPATCH_EVERY: Duration = Duration::from_millis(20);
 /// How often a lane is looked at for what is to be asked about, unless there was more of it.
 pub const ASK_EVERY: Duration = Duration::from_millis(100);
 /// A look into a lane that finds nothing and takes so long has gone past many merchants of whom
-/// nothing is due:
-pub const LOOK_DEAR: Duration = Duration::from_millis(20);
-/// the next one comes after so many times as long,
+/// nothing is due.
+pub const LOOK_DEAR: Duration = Duration::from_millis(40);
+/// What has to be looked through again and again is left alone for so many times as long as that
+/// took,
 pub const LOOK_SHARE: u32 = 10;
-/// and after this at most.
+/// and what somebody waits for is looked for at least so often.
 pub const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
+
+/// How long to rest after a look that took so long: within these bounds.
+#[must_use]
+pub fn rest_after(took: Duration, (least, most): (Duration, Duration)) -> Duration {
+    (took * LOOK_SHARE).clamp(least, most)
+}
+
+/// Questions to a network that has asked for patience: nothing is asked, but whoever waits for too
+/// long is noticed.
+pub const PATIENT_QUESTIONS: usize = 8;
 /// A lane that is quick has as much claimed work at hand as it carries in this time.
 pub const CLAIM_AHEAD: Duration = Duration::from_millis(400);
-/// What was to be sent and never left is asked about, and sent, at least so often.
+/// What was to be sent and never left is asked about, and sent, again after this long,
 pub const UNSENT_ASKED_EVERY: Duration = Duration::from_secs(60);
+/// or after this share of the time that it has waited.
+pub const UNSENT_ASKED_SHARE: u32 = 8;
 /// Of what no route takes now, so many of each merchant in a lane are looked at again soon,
 pub const SCOUTS: u32 = 64;
 /// and one more after this long each time;
 pub const SCOUT_EVERY: Duration = Duration::from_millis(500);
 /// the others after this long,
 pub const PARKED_FOR: Duration = Duration::from_secs(300);
-/// or when one has got on, but for what was woken so shortly before.
+/// or so shortly after one has got on,
+pub const WAKE_AFTER: Duration = Duration::from_millis(500);
+/// and so long after they were woken last.
 pub const WAKE_EVERY: Duration = Duration::from_secs(60);
 /// Merchants and lanes of which that is kept in mind.
 pub const PARKED_MAX: usize = 100_000;
