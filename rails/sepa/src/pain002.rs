@@ -14,9 +14,9 @@ use crate::xml::{Element, Odd};
 
 /// What a report says of a single payment.
 struct Told {
-    /// Its reference, or its entry where it has no other name.
+    /// Its entry.
     about: Subject,
-    /// What both come to, so that one payment is not told of under two names.
+    /// Its reference.
     name: String,
     standing: Standing,
     judged: Option<Judged>,
@@ -302,9 +302,9 @@ impl Told {
     }
 }
 
-/// What is said of a payment, which may be rejected for reasons of the whole, too. It is named by
-/// its entry, or else by its reference. The entry is better: a payment whose file was rejected goes
-/// with another one, of which this report says nothing.
+/// What is said of a payment, which may be rejected for reasons of the whole, too. It is told under
+/// the name of its entry: a payment whose file was rejected goes with another one, of which this
+/// report says nothing.
 fn told(payment: &Element, file: &str, reasons: &[&Element]) -> Result<Told, Odd> {
     let standing = Standing::read(payment.need(&["TxSts"])?)?;
     if standing == Standing::Partly {
@@ -320,12 +320,16 @@ fn told(payment: &Element, file: &str, reasons: &[&Element]) -> Result<Told, Odd
     Ok(Told { about, name, standing, judged })
 }
 
-/// Which payment it is: an entry has to be of this file, and its payment the one that is named.
+/// Which payment it is: an entry has to be of this file, and its payment the one that is named. Where
+/// the bank names the payment alone, its entry follows from that and the file.
 fn named(payment: &Element, file: &str) -> Result<(Subject, String), Odd> {
     let own = payment.text(&["OrgnlEndToEndId"])?;
     let Some(entry) = payment.text(&["OrgnlInstrId"])? else {
-        let own = own.filter(|own| reference::is_collected(own)).ok_or("it names no payment")?;
-        return Ok((Subject::Reference(own.to_owned()), own.to_owned()));
+        let own = own.ok_or("it names no payment")?;
+        let number = reference::number_of(file).and_then(|number| number.parse().ok());
+        let entry = number.and_then(|number| reference::entry(number, own));
+        let entry = entry.ok_or("it names no payment that was made here")?;
+        return Ok((Subject::NetworkId(entry), own.to_owned()));
     };
     let placed = reference::placed(entry).ok_or("it names no entry that was made here")?;
     if Some(placed.file) != reference::number_of(file) {
