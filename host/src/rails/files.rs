@@ -122,6 +122,12 @@ impl FilesTerms {
             if window.name.is_empty() || self.windows[..index].iter().any(is_same) {
                 return Some(format!("files: the window {:?} is declared twice", window.name));
             }
+            // Whoever closes one of them early could not tell which payments wait for it.
+            let mut before = self.windows[..index].iter();
+            if let Some(other) = before.find(|other| other.closes_with(window)) {
+                let (one, other) = (&other.name, &window.name);
+                return Some(format!("files: the windows {one} and {other} close together"));
+            }
             if window.amount_minor_max.is_some_and(|most| most < 1) {
                 return Some(format!("files: the window {} takes nothing", window.name));
             }
@@ -143,6 +149,15 @@ impl FilesTerms {
         // Otherwise some payment would wait for ever.
         let has_one = self.windows.iter().any(|window| is_always(window) && is_open(window));
         (!has_one).then(|| "files needs a window for every amount and setting".to_owned())
+    }
+}
+
+impl WindowTerms {
+    /// Whether a route can have both windows, and they close at the same time.
+    fn closes_with(&self, other: &Self) -> bool {
+        let is_either = matches!((&self.when, &other.when), (Some(one), Some(another))
+            if one.setting == another.setting && one.is != another.is);
+        time(&self.closes) == time(&other.closes) && !is_either
     }
 }
 
@@ -245,4 +260,36 @@ impl Timetable {
 
 pub(super) fn time(text: &str) -> Option<Time> {
     Time::strptime("%H:%M", text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FilesTerms;
+
+    /// What makes no sense about windows that close at these times; one is only used where a
+    /// setting is `yes`, or `no`.
+    fn nonsense(windows: &[(&str, &str, Option<&str>)]) -> Option<String> {
+        let mut declared = "timezone = \"Europe/Berlin\"\ncalendar = \"target\"\nentries_max = 9\n\
+                            settles_at = \"18:00\"\nacknowledged_within_s = 60\npoll_s = 60\n"
+            .to_owned();
+        for (name, closes, when) in windows {
+            declared +=
+                &format!("[[windows]]\nname = \"{name}\"\ncloses = \"{closes}\"\nvalue_days = 1\n");
+            if let Some(is) = when {
+                declared += &format!("when = {{ setting = \"same_day\", is = \"{is}\" }}\n");
+            }
+        }
+        toml::from_str::<FilesTerms>(&declared).expect("readable").nonsense()
+    }
+
+    #[test]
+    fn no_two_windows_of_a_route_close_together() {
+        assert_eq!(nonsense(&[("a", "15:00", None), ("b", "16:00", None)]), None);
+        let together = Some("files: the windows a and b close together".to_owned());
+        assert_eq!(nonsense(&[("a", "15:00", None), ("b", "15:00", None)]), together);
+        assert_eq!(nonsense(&[("a", "15:00", None), ("b", "15:00", Some("yes"))]), together);
+        let either =
+            [("c", "16:00", None), ("a", "15:00", Some("no")), ("b", "15:00", Some("yes"))];
+        assert_eq!(nonsense(&either), None);
+    }
 }
