@@ -18,8 +18,9 @@ use super::replay::StoredEvent;
 /// differ a little.
 const SAME_TIME: Duration = Duration::from_secs(60);
 
-/// No rail's schedule reaches further than that.
-const DUE_WITHIN: Duration = Duration::from_secs(7 * 24 * 3600);
+/// No rail's schedule reaches further than that, nor does the window after some that an operator has
+/// closed early and some holidays.
+const DUE_WITHIN: Duration = Duration::from_secs(31 * 24 * 3600);
 
 /// Everything of the engine about some payouts.
 #[derive(Default)]
