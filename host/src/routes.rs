@@ -120,6 +120,7 @@ fn of_operators() -> OpenApiRouter<App> {
         .routes(routes!(operator::wallets::unfreeze))
         .routes(routes!(operator::payouts::approve))
         .routes(routes!(operator::payouts::decline))
+        .routes(routes!(operator::payouts::cancel))
         .routes(routes!(operator::payouts::release))
         .routes(routes!(operator::payouts::reject))
         .routes(routes!(operator::payouts::mark_paid))
@@ -187,6 +188,8 @@ fn of_teams() -> OpenApiRouter<App> {
         .routes(routes!(operator::team::one_time_codes::confirm))
         .routes(routes!(operator::waiting::list))
         .routes(routes!(operator::waiting::retrieve))
+        .routes(routes!(operator::waiting::show_timeline))
+        .routes(routes!(operator::under_way::list))
 }
 
 /// What each call may refuse, by operation id.

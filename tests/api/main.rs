@@ -145,6 +145,7 @@ mod test_host;
 mod timeline;
 mod tokens;
 mod two_rails;
+mod under_way;
 mod uploads;
 mod webhook_calls;
 mod webhook_crash;

@@ -169,6 +169,11 @@ async fn after_a_restore_nothing_leaves_until_the_operator_says_so_and_nobody_is
             host.send(Method::POST, &path, &key, &[], body).await
         };
         assert_eq!(cancel(host).await.refused(), (409, "payout_not_cancellable"));
+        let (its, why) = (format!("payouts/{queued}"), json!({ "reason": "no longer wanted" }));
+        let by_hand = host.admin(Method::POST, &format!("{its}/cancel"), why).await;
+        assert_eq!(by_hand.refused(), (409, "payout_not_cancellable"));
+        let seen = host.get_as(OPERATOR_TOKEN, &format!("/admin/v1/{its}")).await.ok();
+        assert_eq!(seen.json["under_way"]["waits_for"], "quarantine");
 
         release(host).await;
         host.advance(60);

@@ -198,8 +198,8 @@ async fn no_route(app: &App) -> Result<Vec<Matter>, Problem> {
             kind: AlertKind::NoRoute,
             summary: format!("No route takes payouts for {name}, since {since}"),
             advice: "Whatever could carry them is paused, gone, not for their merchants, or was \
-                     tried already: railhead admin route list. Resume a route or make one; what is \
-                     not to be paid any more its merchants can cancel"
+                     tried already: railhead admin under-way, route list. Resume a route or make \
+                     one, or cancel what is not to be paid any more"
                 .to_owned(),
             count,
             visibility,

@@ -117,6 +117,23 @@ enum AdminCommand {
         #[command(flatten)]
         page: PageArgs,
     },
+    /// Payouts that are queued or processing, oldest first, and what each waits for.
+    UnderWay {
+        /// `test` or `live`.
+        #[arg(long)]
+        env: Option<String>,
+        /// Only those of this merchant.
+        #[arg(long)]
+        merchant: Option<String>,
+        /// Only those that go over this route, by its name or its id.
+        #[arg(long)]
+        route: Option<String>,
+        /// Only those that were queued before: an instant or a day.
+        #[arg(long, value_name = "INSTANT")]
+        queued_before: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
+    },
     /// What waits for more people, newest first.
     Approvals(PageArgs),
     /// Refuse what waits for more people.
@@ -197,8 +214,10 @@ struct Movement {
 #[value(rename_all = "snake_case")]
 enum PayoutAction {
     Show,
+    Timeline,
     Approve,
     Decline,
+    Cancel,
     Release,
     Reject,
     MarkPaid,
@@ -301,7 +320,9 @@ impl AdminCommand {
             Self::Batch(command) => {
                 matches!(command, Batch::Approve { .. } | Batch::Reject { .. } | Batch::Hold { .. })
             }
-            Self::Payout { action, .. } => !matches!(action, PayoutAction::Show),
+            Self::Payout { action, .. } => {
+                !matches!(action, PayoutAction::Show | PayoutAction::Timeline)
+            }
             _ => false,
         }
     }
@@ -324,6 +345,9 @@ fn request(command: AdminCommand) -> Result<Request, StartError> {
         AdminCommand::Member(command) => team::member(command)?,
         AdminCommand::Payout { action: PayoutAction::Show, id, .. } => {
             (Method::GET, format!("payouts/{id}"), None)
+        }
+        AdminCommand::Payout { action: PayoutAction::Timeline, id, .. } => {
+            (Method::GET, format!("payouts/{id}/timeline"), None)
         }
         AdminCommand::Payout { action, id, reason, evidence, reason_code, otp } => {
             let action = action.to_possible_value().map(|value| value.get_name().to_owned());
@@ -353,6 +377,15 @@ fn request(command: AdminCommand) -> Result<Request, StartError> {
         AdminCommand::Waiting { status, merchant, page } => {
             let filters = [("status", status), ("merchant_id", merchant)];
             (Method::GET, paged("payouts", page, filters)?, None)
+        }
+        AdminCommand::UnderWay { env, merchant, route, queued_before, page } => {
+            let filters = [
+                ("env", env),
+                ("merchant_id", merchant),
+                ("route", route),
+                ("queued_before", queued_before),
+            ];
+            (Method::GET, paged("payouts/under_way", page, filters)?, None)
         }
         AdminCommand::Approvals(page) => (Method::GET, paged("approval_requests", page, [])?, None),
         AdminCommand::Refuse { id, reason } => {

@@ -22,6 +22,7 @@ pub mod routes;
 pub mod rule_packs;
 pub mod settlement;
 pub mod team;
+pub mod under_way;
 mod unique;
 pub mod verify;
 pub mod waiting;
@@ -46,6 +47,7 @@ pub fn errors() -> Vec<(&'static str, &'static [ErrorCode])> {
         wallets::ERRORS,
         payouts::ERRORS,
         waiting::ERRORS,
+        under_way::ERRORS,
         batches::ERRORS,
         cases::ERRORS,
         quarantine::ERRORS,

@@ -34,6 +34,16 @@ use super::{invalid, optional, required};
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("approve_payout", APPROVE_ERRORS),
     ("decline_payout", REASON_ERRORS),
+    (
+        "cancel_any_payout",
+        &[
+            ErrorCode::PayoutNotFound,
+            ErrorCode::PayoutNotCancellable,
+            ErrorCode::StateConflict,
+            ErrorCode::MissingField,
+            ErrorCode::IdempotencyKeyConflict,
+        ],
+    ),
     ("release_payout", APPROVE_ERRORS),
     ("reject_payout", REASON_ERRORS),
     ("mark_payout_paid", DEBIT_ERRORS),
@@ -101,7 +111,7 @@ const DEBIT_ERRORS: &[ErrorCode] = &[
 #[serde(default, deny_unknown_fields)]
 pub struct PayoutChangeRequest {
     /// Why, for the audit log; for a payout that ends unpaid also the message that merchants read.
-    /// Required for declining, rejecting and reversing.
+    /// Required for declining, cancelling, rejecting and reversing.
     pub reason: Option<String>,
     /// What shows how the payout ended; required for marking.
     pub evidence: Option<String>,
@@ -156,6 +166,29 @@ pub async fn decline(
 ) -> Result<Response, Problem> {
     actor.require(Permission::PayoutApprove)?;
     run(&app, actor, (&id, key), (Change::Decline, body)).await
+}
+
+/// Cancel a queued payout
+///
+/// As its merchant can: nothing of it may have left. The wallet is given everything back.
+#[utoipa::path(
+    post, path = "/admin/v1/payouts/{id}/cancel", operation_id = "cancel_any_payout",
+    tag = "Operator", params(
+        ("id" = String, Path, description = "A payout that is queued, or a draft"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
+    ),
+    request_body = PayoutChangeRequest,
+    responses((status = 200, description = "Cancelled", body = PayoutView)),
+)]
+pub async fn cancel(
+    State(app): State<App>,
+    actor: Actor,
+    Path(id): Path<String>,
+    key: Option<IdempotencyKey>,
+    OptionalBody(body): OptionalBody<PayoutChangeRequest>,
+) -> Result<Response, Problem> {
+    actor.require(Permission::PayoutCancel)?;
+    run(&app, actor, (&id, key), (Change::Cancel, body)).await
 }
 
 /// Release a held payout
@@ -438,7 +471,9 @@ async fn run(
     }
     let PayoutChangeRequest { reason, evidence, otp } = body.value;
     let reason = match what {
-        Change::Decline | Change::Reject | Change::Reverse => Some(required("reason", reason)?),
+        Change::Decline | Change::Cancel | Change::Reject | Change::Reverse => {
+            Some(required("reason", reason)?)
+        }
         _ => optional("reason", reason)?,
     };
     let evidence = optional("evidence", evidence)?;

@@ -13,8 +13,11 @@ use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Page, PageQuery, Query, filter};
 use crate::id::PayoutId;
+use crate::payouts::http::Timeline;
 use crate::payouts::model::{Payout, Status};
 use crate::payouts::{PayoutView, sql};
+
+use super::under_way::{self, UnderWay};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -23,6 +26,7 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
         &[ErrorCode::InvalidFilter, ErrorCode::InvalidLimit, ErrorCode::InvalidField],
     ),
     ("inspect_payout", &[ErrorCode::PayoutNotFound]),
+    ("inspect_payout_timeline", &[ErrorCode::PayoutNotFound]),
 ];
 
 /// A payout as operators and its merchant's team see it.
@@ -40,6 +44,10 @@ pub struct InspectedPayout<'a> {
     pub maker: &'a str,
     /// How many people have to approve it, besides whoever made that key.
     pub approvers: u32,
+    /// How it stands with what is to be sent, and what that waits for; for operators, and as long as
+    /// it has not ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub under_way: Option<UnderWay>,
 }
 
 /// Filters of what waits.
@@ -104,14 +112,47 @@ pub async fn retrieve(
     actor: Actor,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    let missing = || Problem::new(ErrorCode::PayoutNotFound);
-    let id = PayoutId::parse_either(&id).ok_or_else(missing)?;
-    let payout = sql::get_payout(app.db.pool(), &id).await?;
-    let payout = payout.filter(|payout| actor.sees(&payout.merchant_id)).ok_or_else(missing)?;
-    Ok(Json(view(&app, &payout).await?).into_response())
+    let payout = seen(&app, &actor, &id).await?;
+    let mut shown = view(&app, &payout).await?;
+    if actor.merchant().is_none() {
+        shown.under_way = under_way::of(&app, &payout).await?;
+    }
+    Ok(Json(shown).into_response())
 }
 
-async fn view<'a>(app: &App, payout: &'a Payout) -> Result<InspectedPayout<'a>, Problem> {
+/// Show a payout's timeline
+///
+/// Request, rules, route, the actual messages of the network (masked), ledger entries, events.
+#[utoipa::path(
+    get, path = "/admin/v1/payouts/{id}/timeline", operation_id = "inspect_payout_timeline",
+    tag = "Operator", params(("id" = String, Path, description = "Its id or po_ reference")),
+    responses((status = 200, description = "Oldest first", body = Timeline)),
+)]
+pub async fn show_timeline(
+    State(app): State<App>,
+    actor: Actor,
+    Path(id): Path<String>,
+) -> Result<Json<Timeline>, Problem> {
+    let payout = seen(&app, &actor, &id).await?;
+    Ok(Json(Timeline::of(&app, &payout).await?))
+}
+
+/// The payout of this id, if whoever asks may see it.
+async fn seen(app: &App, actor: &Actor, id: &str) -> Result<Payout, Problem> {
+    let missing = || Problem::new(ErrorCode::PayoutNotFound);
+    let id = PayoutId::parse_either(id).ok_or_else(missing)?;
+    let payout = sql::get_payout(app.db.pool(), &id).await?;
+    payout.filter(|payout| actor.sees(&payout.merchant_id)).ok_or_else(missing)
+}
+
+/// A payout as operators see it.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn view<'a>(
+    app: &App,
+    payout: &'a Payout,
+) -> Result<InspectedPayout<'a>, Problem> {
     let merchant = app.directory.merchant(&payout.merchant_id).await?;
     let approvers = merchant.map_or(0, |merchant| payout.approvers(&merchant.settings, None));
     let least = u32::from(payout.status == Status::Draft);
@@ -121,5 +162,6 @@ async fn view<'a>(app: &App, payout: &'a Payout) -> Result<InspectedPayout<'a>, 
         env: payout.env.as_str(),
         maker: &payout.maker,
         approvers: approvers.max(least),
+        under_way: None,
     })
 }

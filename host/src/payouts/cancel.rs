@@ -9,8 +9,9 @@ use crate::http::texts;
 use crate::ledger::Done;
 
 use super::change::{Accompanying, change};
-use super::model::{Change, Payout, Status};
+use super::model::{Change, Payout};
 use super::retrieve::find;
+use super::review::{action, refuse_in_doubt};
 
 const REASON_MIN: usize = 3;
 const REASON_MAX: usize = texts::REASON.most;
@@ -34,17 +35,11 @@ pub(super) async fn cancel(
     loop {
         let payout = find(app, caller, id).await?;
         refuse_stranger(caller, &payout)?;
-        let (which, made_at) = ((payout.env, payout.id.as_str()), payout.created_at);
-        if payout.status == Status::Queued
-            && app.transfers.quarantine.may_have_left(which, made_at).await?
-        {
-            // It may have left before the database was restored: the bank is asked first.
-            return Err(Problem::new(ErrorCode::PayoutNotCancellable));
-        }
+        refuse_in_doubt(app, &payout, Change::Cancel).await?;
         let record = audit::Change {
             actor: caller.key.id.to_string(),
             address: caller.address.to_string(),
-            action: "payout.cancel",
+            action: action(Change::Cancel),
             subject_type: "payout",
             subject_id: payout.id.to_string(),
             before: Some(serde_json::json!({ "status": payout.status.as_str() })),

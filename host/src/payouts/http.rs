@@ -298,6 +298,17 @@ pub struct Timeline {
     pub data: Vec<Step>,
 }
 
+impl Timeline {
+    /// The timeline of a payout.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn of(app: &App, payout: &Payout) -> Result<Self, Problem> {
+        let (payout_id, data) = (payout.id.to_string(), timeline(app, payout).await?);
+        Ok(Self { object: "payout_timeline", payout_id, data })
+    }
+}
+
 /// Show a payout's timeline
 ///
 /// Request, rules, route, the actual messages of the network (masked), ledger entries, events.
@@ -312,9 +323,7 @@ pub async fn show_timeline(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let payout = find(&app, &caller, &id).await?;
-    let data = timeline(&app, &payout).await?;
-    let payout_id = payout.id.to_string();
-    Ok(axum::Json(Timeline { object: "payout_timeline", payout_id, data }).into_response())
+    Ok(axum::Json(Timeline::of(&app, &payout).await?).into_response())
 }
 
 /// Quote a payout

@@ -110,6 +110,7 @@ pub async fn review(
             seen.refuse_other(&payout)?;
         }
         refuse_row(&payout, what)?;
+        refuse_in_doubt(app, &payout, what).await?;
         let needed = teammates(app, &payout, what, &request.actor).await?;
         if needed > request.agreement.people {
             // It has become dearer, or its merchant more careful, since they agreed.
@@ -161,6 +162,22 @@ pub async fn possible(
     refuse_row(&payout, what)?;
     payout.after(what, None, app.now())?;
     Ok(payout)
+}
+
+/// What may have left before the database was restored is not cancelled: its network is asked first.
+///
+/// # Errors
+/// `payout_not_cancellable`.
+pub(super) async fn refuse_in_doubt(
+    app: &App,
+    payout: &Payout,
+    what: Change,
+) -> Result<(), Problem> {
+    let (which, made_at) = ((payout.env, payout.id.as_str()), payout.created_at);
+    let is_in_doubt = what == Change::Cancel
+        && payout.status == Status::Queued
+        && app.transfers.quarantine.may_have_left(which, made_at).await?;
+    if is_in_doubt { Err(Problem::new(ErrorCode::PayoutNotCancellable)) } else { Ok(()) }
 }
 
 fn is_marking(what: Change) -> bool {
@@ -480,6 +497,7 @@ pub fn action(what: Change) -> &'static str {
     match what {
         Change::Approve => "payout.approve",
         Change::Decline => "payout.decline",
+        Change::Cancel => "payout.cancel",
         Change::Release => "payout.release",
         Change::Reject => "payout.reject",
         Change::MarkPaid => "payout.mark_paid",

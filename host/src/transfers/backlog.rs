@@ -1,9 +1,91 @@
 //! What there is left to do, as whoever runs a host asks.
 
-use sqlx::AnyPool;
+use sqlx::any::AnyRow;
+use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::id::RouteId;
+use crate::db::Db;
+use crate::env::Env;
+use crate::id::{Id as _, RouteId};
+
+/// Work that has not ended.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    /// The object that is on its way out.
+    pub id: String,
+    /// Test or live.
+    pub env: Env,
+    /// The route in whose lane it is.
+    pub route_id: RouteId,
+    /// When it is looked at next.
+    pub due_at: Moment,
+    /// Whether somebody is at it.
+    pub is_held: bool,
+    /// Since when no route takes it, if none does.
+    pub unrouted_since: Option<Moment>,
+}
+
+/// Which work is wanted; an empty text stands for any.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Of this object alone.
+    pub id: String,
+    /// `test` or `live`.
+    pub env: String,
+    /// Of this merchant.
+    pub merchant: String,
+    /// In the lane of this route.
+    pub route: String,
+    /// Queued before this instant.
+    pub before: Option<Moment>,
+    /// After this object.
+    pub after: String,
+    /// How many a page has.
+    pub limit: i64,
+}
+
+/// The work that is wanted, those of it first whose objects were made first; one more than a page
+/// has.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_pending(db: &Db, wanted: &Wanted) -> Result<Vec<Pending>, sqlx::Error> {
+    let beginning = match wanted.id.as_str() {
+        "" => "id > $1",
+        _ => "id = $1",
+    };
+    let sql = format!(
+        "SELECT id, env, route_id, due_at, unrouted_since, \
+         CAST(CASE WHEN lease_until >= $2 THEN 1 ELSE 0 END AS BIGINT) AS is_held FROM transfers \
+         WHERE {beginning} AND queued_at < $3 AND ($4 = '' OR env = $4) \
+         AND ($5 = '' OR merchant_id = $5) AND ($6 = '' OR route_id = $6) ORDER BY id LIMIT $7"
+    );
+    let id = if wanted.id.is_empty() { &wanted.after } else { &wanted.id };
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(id.as_str())
+        .bind(db.now().await?.micros())
+        .bind(wanted.before.map_or(i64::MAX, Moment::micros))
+        .bind(wanted.env.as_str())
+        .bind(wanted.merchant.as_str())
+        .bind(wanted.route.as_str())
+        .bind(wanted.limit + 1)
+        .fetch_all(db.pool())
+        .await?;
+    rows.iter().map(pending).collect()
+}
+
+fn pending(row: &AnyRow) -> Result<Pending, sqlx::Error> {
+    let env: String = row.try_get("env")?;
+    let is_held: i64 = row.try_get("is_held")?;
+    Ok(Pending {
+        id: row.try_get("id")?,
+        env: Env::parse(&env).ok_or_else(|| sqlx::Error::Decode(env.into()))?,
+        route_id: RouteId::from_text(row.try_get("route_id")?),
+        due_at: Moment::from_micros(row.try_get("due_at")?),
+        is_held: is_held == 1,
+        unrouted_since: row.try_get::<Option<i64>, _>("unrouted_since")?.map(Moment::from_micros),
+    })
+}
 
 /// How much work there is in each stage, as its rows say.
 ///

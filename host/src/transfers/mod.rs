@@ -26,6 +26,7 @@
 //! | `late` | what is learnt when somebody else has the object, or nobody any more |
 //! | `files` | payments that are collected and sent together |
 //! | `dispatch` | the loop that claims what is due |
+//! | `standing`, `backlog` | what each payment under way waits for, and how much there is |
 //! | `stuck` | what becomes of work that this host fails at |
 //! | `door`, `inbox` | who speaks, and what was said: stored first, then taken in |
 //! | `notice`, `strangers` | what news does, about payments that are known here and others |
@@ -56,6 +57,7 @@ mod quarantine;
 pub mod recall;
 mod sealed;
 mod serials;
+pub mod standing;
 mod strangers;
 mod stuck;
 pub mod work;
