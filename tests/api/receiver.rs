@@ -38,6 +38,8 @@ pub(crate) enum Manner {
     Dawdles(Duration),
     /// With a status, once a gate is open.
     Waits(u16, Gate),
+    /// With 500 what has this in its body, and with 200 everything else.
+    Refuses(&'static str),
 }
 
 /// Holds answers back until a test opens it. From then on it is open.
@@ -162,6 +164,7 @@ impl Receiver {
     /// Answers; none if the connection is of no use afterwards.
     async fn answer(&self, stream: &mut TlsStream<TcpStream>, got: Got) -> Option<()> {
         let manner = self.shared.manners.lock().expect("a lock").get(&got.path).cloned();
+        let text = got.text().to_owned();
         self.shared.got.lock().expect("a lock").push(got);
         let endless = "HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n";
         match manner.unwrap_or_else(|| Manner::status(200)) {
@@ -172,6 +175,10 @@ impl Receiver {
             }
             Manner::Waits(status, gate) => {
                 gate.0.cancelled().await;
+                say(stream, status, &[], "").await
+            }
+            Manner::Refuses(what) => {
+                let status = if text.contains(what) { 500 } else { 200 };
                 say(stream, status, &[], "").await
             }
             Manner::Hangs => std::future::pending().await,

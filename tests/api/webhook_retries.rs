@@ -425,3 +425,34 @@ async fn what_waits_for_an_inactive_endpoint_goes_on_when_it_is_back(
     })
     .await;
 }
+
+/// A receiver that refuses one kind of event hears of the others all the same.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_again_and_again_keeps_nothing_else_back(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_receiver(engine, async |host, receiver| {
+        let events = json!(["payout.paid", "payout.failed"]);
+        let id = listen(host, &receiver.url("/a"), events).await.id();
+        receiver.behave("/a", Manner::Refuses("\"payout.failed\""));
+        for _ in 0..9 {
+            host.pay("failed", naira(100_000)).await.ok();
+        }
+        host.until_count("SELECT COUNT(*) FROM webhook_queue", 9).await;
+        // Left alone after five failures, and by now all of them are due again.
+        for _ in 0..4 {
+            host.advance(300);
+            let_it_look().await;
+        }
+        host.pay("paid", naira(100_000)).await.ok();
+        for _ in 0..3 {
+            host.advance(300);
+            let_it_look().await;
+        }
+        until(host, "status=delivered", |found| found.len() == 1).await;
+        let waiting = host.count("SELECT COUNT(*) FROM webhook_queue").await;
+        assert_eq!(waiting, 9, "the others are tried on: {}", endpoint(host, &id).await);
+    })
+    .await;
+}

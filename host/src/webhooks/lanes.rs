@@ -112,6 +112,17 @@ pub(super) struct Hungry {
     pub room: usize,
     /// What was handed over to this host, and may be made before it is due: no more than `room`.
     pub turned_away: Vec<DeliveryId>,
+    /// Which of what is due comes first.
+    pub first: First,
+}
+
+/// Which of an endpoint's deliveries comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum First {
+    /// What has been due for longest.
+    Oldest,
+    /// What was made last: where some are refused again and again, others may arrive.
+    Newest,
 }
 
 impl Lanes {
@@ -295,7 +306,7 @@ impl Lanes {
             let taken = lane.turned_away.len().min(room);
             self.back.remembered -= taken;
             let turned_away = lane.turned_away.drain(..taken).map(|(id, _)| id).collect();
-            hungry.push(Hungry { endpoint, room, turned_away });
+            hungry.push(Hungry { endpoint, room, turned_away, first: lane.first() });
         }
         hungry
     }
@@ -428,6 +439,14 @@ impl Lane {
     /// Whether somebody may look into the queue for it.
     fn may_look(&self, capacity: usize, now: Moment) -> bool {
         !self.looking && self.appetite(capacity) > 0 && !self.is_paused(now)
+    }
+
+    /// What tries an endpoint that is left alone is by turns what is new and what is old.
+    const fn first(&self) -> First {
+        match self.failures >= limits::WEBHOOK_BREAKER_FAILURES && self.failures % 2 == 1 {
+            true => First::Newest,
+            false => First::Oldest,
+        }
     }
 
     fn is_idle(&self) -> bool {

@@ -16,7 +16,7 @@ use crate::env::Env;
 use crate::events::outbox::{Ready, owner};
 use crate::id::{DeliveryId, EndpointId, Id as _, MerchantId};
 
-use super::lanes::Hungry;
+use super::lanes::{First, Hungry};
 use super::model::{Delivery, Endpoint, Status};
 
 /// How long it is from one look at what others have under way to the next: at first, and at most.
@@ -390,7 +390,7 @@ pub(super) async fn find_due_endpoints(
 /// earlier change of the same object waits before. What was handed over and turned away is due.
 pub(super) async fn claim_deliveries(
     db: &Db,
-    Hungry { endpoint, room, turned_away }: &Hungry,
+    Hungry { endpoint, room, turned_away, first }: &Hungry,
     (now, lease): (Moment, Duration),
 ) -> Result<Vec<Ready>, sqlx::Error> {
     let mut tx = db.write().await?;
@@ -411,13 +411,23 @@ pub(super) async fn claim_deliveries(
         let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(now.micros());
         query.bind(serde_json::Value::from(ids).to_string()).execute(tx.conn()).await?;
     }
+    let (among, order) = match first {
+        First::Oldest => ("", "q.due_at, q.delivery_id"),
+        // However many there are, no more than some are looked at.
+        First::Newest => (
+            "AND q.delivery_id IN (SELECT n.delivery_id FROM webhook_queue n \
+             WHERE n.endpoint_id = $2 AND n.due_at <= $3 AND n.lease_until < $4 \
+             ORDER BY n.due_at DESC LIMIT 100)",
+            "q.delivery_id DESC",
+        ),
+    };
     let sql = format!(
         "UPDATE webhook_queue SET lease_until = $1, fence = fence + 1 WHERE delivery_id IN (\
          SELECT q.delivery_id FROM webhook_queue q JOIN webhook_endpoints e ON e.id = q.endpoint_id \
          WHERE q.endpoint_id = $2 AND e.is_active = 1 AND q.due_at <= $3 AND q.lease_until < $4 \
          AND NOT EXISTS (SELECT 1 FROM webhook_queue o \
          WHERE o.endpoint_id = q.endpoint_id AND o.object_id = q.object_id \
-         AND o.sequence < q.sequence) ORDER BY q.due_at, q.delivery_id LIMIT $5 {skip}) \
+         AND o.sequence < q.sequence) {among} ORDER BY {order} LIMIT $5 {skip}) \
          RETURNING delivery_id"
     );
     let lease_until = database_now.after(lease).micros();

@@ -110,13 +110,14 @@ fn an_endpoint_that_keeps_failing_is_left_alone_and_then_tried_once() {
     assert!(lanes.next(now).is_none());
     assert!(lanes.hungry(now).is_empty());
     let later = now.after(limits::WEBHOOK_BREAKER_PAUSE.0);
-    let look = |room, turned_away: &[usize]| Hungry {
+    let look = |room, turned_away: &[usize], first| Hungry {
         endpoint: id("a"),
         room,
         turned_away: turned_away.iter().map(|number| ready("a", *number).id).collect(),
+        first,
     };
     lanes.tidy(later);
-    assert_eq!(lanes.hungry(later), [look(1, &[5])]);
+    assert_eq!(lanes.hungry(later), [look(1, &[5], First::Newest)]);
     lanes.offer(ready("a", 5), later);
     // What is fresh has to wait in the queue like everything else, but not for long.
     lanes.offer(ready("a", 6), later);
@@ -126,7 +127,10 @@ fn an_endpoint_that_keeps_failing_is_left_alone_and_then_tried_once() {
     assert!(lanes.next(later).is_none());
     lanes.ended(&probe, Ended::Quickly, later);
     lanes.looked(&id("a"));
-    assert_eq!(lanes.hungry(later), [look(limits::WAITING_PER_ENDPOINT_MAX / 2, &[6, 7])]);
+    assert_eq!(
+        lanes.hungry(later),
+        [look(limits::WAITING_PER_ENDPOINT_MAX / 2, &[6, 7], First::Oldest)]
+    );
 }
 
 #[test]
