@@ -17,7 +17,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use subtle::ConstantTimeEq as _;
@@ -30,7 +30,7 @@ use crate::auth::key::{TooWide, is_secret};
 use crate::auth::{ApiKey, Capability, Merchant, Permission};
 use crate::config::limits;
 use crate::env::Env;
-use crate::error::{ErrorCode, Kind, Problem};
+use crate::error::{ErrorCode, Problem};
 use crate::http::limiter::{Standing, Tier};
 use crate::http::metrics::verb;
 use crate::http::peer;
@@ -371,8 +371,8 @@ fn limit(app: &App, tier: Tier) -> u32 {
     }
 }
 
-/// Runs a request on a budget. What went wrong on this side gives its place back; a bank's or a
-/// receiver's failure does not, because whoever asks for it again and again costs them.
+/// Runs a request on a budget. What went wrong on this side or behind it gives its place back, and so
+/// does what comes too soon; as often as a budget has places, so that nobody asks for it for ever.
 async fn spend(app: &App, budget: (String, Tier), request: Request, next: Next) -> Response {
     let (holder, tier) = budget;
     let now = app.now();
@@ -381,15 +381,17 @@ async fn spend(app: &App, budget: (String, Tier), request: Request, next: Next) 
         return too_many(tier, standing, standing.retry_after_s(now));
     }
     let mut response = next.run(request).await;
-    if is_own_fault(&response) {
+    if !counts(&response) {
         app.limiter.give_back(&holder, tier, &mut standing);
     }
     standing.write(response.headers_mut());
     response
 }
 
-fn is_own_fault(response: &Response) -> bool {
-    refusal(response).is_some_and(|code| code.entry().kind == Kind::Api)
+/// Whether an answer counts on a budget: neither 5xx nor 429 do.
+fn counts(response: &Response) -> bool {
+    let status = response.status();
+    !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS
 }
 
 /// A request on its way into the log of recent ones. It is written down however it ends: one
@@ -452,7 +454,7 @@ fn turn_away(app: &App, address: IpAddr, problem: Problem) -> Response {
         return too_many(Tier::Anonymous, standing, standing.retry_after_s(now));
     }
     let mut response = problem.into_response();
-    if is_own_fault(&response) {
+    if !counts(&response) {
         app.limiter.give_back(&holder, Tier::Anonymous, &mut standing);
     }
     standing.write(response.headers_mut());
