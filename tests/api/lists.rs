@@ -53,7 +53,7 @@ async fn fill(host: &TestHost) {
     }
 }
 
-fn all_lists(host: &TestHost) -> [String; 5] {
+fn all_lists(host: &TestHost) -> [String; 6] {
     let wallet = &host.merchant.test_wallet;
     [
         "/v1/payouts".to_owned(),
@@ -61,6 +61,7 @@ fn all_lists(host: &TestHost) -> [String; 5] {
         format!("/v1/wallets/{wallet}/funding_events"),
         "/v1/events".to_owned(),
         "/v1/beneficiaries".to_owned(),
+        "/v1/wallets".to_owned(),
     ]
 }
 

@@ -34,6 +34,7 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
             ErrorCode::CustomerNotFound,
         ],
     ),
+    ("list_wallets", &[ErrorCode::InvalidLimit, ErrorCode::InvalidField, ErrorCode::InvalidFilter]),
     (
         "list_funding_events",
         &[ErrorCode::WalletNotFound, ErrorCode::InvalidLimit, ErrorCode::InvalidField],
@@ -42,12 +43,24 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
 
 /// List wallets
 #[utoipa::path(
-    get, path = "/v1/wallets", operation_id = "list_wallets", tag = "Wallets",
+    get, path = "/v1/wallets", operation_id = "list_wallets", tag = "Wallets", params(PageQuery),
     responses((status = 200, description = "One per currency", body = inline(Page<Wallet>))),
 )]
-pub async fn list(State(app): State<App>, caller: Caller) -> Result<Page<Wallet>, Problem> {
-    let wallets = rows::list_wallets(app.db.pool(), caller.owner()).await?;
-    Ok(Page::whole(wallets.iter().map(Wallet::of).collect()))
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(page): Query<PageQuery>,
+) -> Result<Page<Wallet>, Problem> {
+    let (limit, wallets) =
+        (page.limit()?, rows::list_wallets(app.db.pool(), caller.owner()).await?);
+    let from = match &page.starting_after {
+        None => 0,
+        Some(id) => {
+            let last = wallets.iter().position(|wallet| wallet.id.as_str() == id);
+            last.ok_or_else(PageQuery::unknown_cursor)? + 1
+        }
+    };
+    Ok(Page::of(wallets[from..].iter().map(Wallet::of).collect(), limit))
 }
 
 /// Show all balances
