@@ -332,3 +332,21 @@ async fn what_waits_for_approval_does_not_go_to_whom_nothing_could_be_paid_any_m
     })
     .await;
 }
+
+/// What payouts call a bank is its code, whatever its network calls it.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bank_is_named_as_payouts_name_it(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        for (currency, bank, own) in
+            [("GBP", "040004", "sort_code"), ("USD", "121042882", "routing_number")]
+        {
+            let of = json!({ "currency": currency, "account_number": "12345678" });
+            let blocked = block(host, with(of, json!({ "bank_code": bank }))).await.ok();
+            assert_eq!(blocked.json["recipient"][own], bank, "{}", blocked.text);
+        }
+    })
+    .await;
+}

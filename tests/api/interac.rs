@@ -256,3 +256,22 @@ async fn a_transfer_may_wait_for_its_recipient(
     })
     .await;
 }
+
+/// One that is named by an address has no bank, and says so.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_beneficiary_that_is_named_by_an_address_has_no_bank(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let mut body = dollars()["recipient"].clone();
+        (body["currency"], body["name"]) = (json!("CAD"), json!("Jane Tremblay"));
+        let saved = host.post("/v1/beneficiaries", body).await.ok();
+        for name in ["bank_code", "bank_name", "account_number"] {
+            assert_eq!(saved.json.get(name), Some(&Value::Null), "{}", saved.text);
+        }
+        assert_eq!(saved.json["interac_email"], "jane.tremblay@example.com");
+        assert_eq!(saved.json["interac_first_name"], "Jane");
+    })
+    .await;
+}

@@ -217,8 +217,19 @@ impl BeneficiaryView {
                 interac_last_name: None,
             }
         });
-        let mut take = |name: &str| places.remove(name).unwrap_or_default();
         let text = |value: Value| value.as_str().map(str::to_owned);
+        let mut take = |name: &str| places.remove(name).unwrap_or_default();
+        // One that is named by an address has no bank.
+        let account = account.or_else(|| {
+            Some(AccountView {
+                bank_code: None,
+                bank_name: None,
+                account_number: None,
+                interac_email: Some(text(take("interac_email"))?),
+                interac_first_name: text(take("interac_first_name")),
+                interac_last_name: text(take("interac_last_name")),
+            })
+        });
         let (kind, operator, number) =
             (take("type"), take("mobile_operator"), take("mobile_number"));
         let (bank, address) = (take("bank"), take("address"));

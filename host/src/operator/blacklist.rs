@@ -126,10 +126,13 @@ pub async fn create(
     for field in &rail.declaration.recipient.fields {
         text(&field.name)?;
     }
-    let checked = app
-        .recipients
-        .check(&rail, (&method, currency, Given::Identity), |name| text(name).ok().flatten())
-        .await?;
+    // A bank is called by whatever name its network has for it, or as payouts call it.
+    let bank = rail.declaration.recipient.bank.as_deref();
+    let given = |name: &str| {
+        let own = text(name).ok().flatten();
+        own.or_else(|| text("bank_code").ok().flatten().filter(|_| bank == Some(name)))
+    };
+    let checked = app.recipients.check(&rail, (&method, currency, Given::Identity), given).await?;
     let block = Block {
         id: app.ids.id(),
         merchant_id,
