@@ -11,6 +11,7 @@ use crate::hostile::with_hostile;
 use crate::live::until;
 use crate::sftp_server::Server;
 use crate::test_host::{Engine, TestHost};
+use crate::under_way::until_it_waits;
 
 /// Puts a report on the first file where the host fetches, and has it fetched.
 async fn tell(host: &TestHost, server: &Server, name: &str, changes: Value) {
@@ -332,6 +333,10 @@ async fn what_was_delivered_once_is_refused_whole(
         assert_eq!(open_cases(host, "file_contradicted").await, 0);
         let stuck = "SELECT COUNT(*) FROM cases WHERE kind = 'file_stuck' AND status = 'open'";
         host.until_count(stuck, 0).await;
+        // Nothing of it was carried out: it waits for the next window, and its file's case is told.
+        let its = until_it_waits(host, &id, "window").await;
+        assert_eq!(its["file"]["state"], "refused");
+        assert_eq!(its["cases"][0]["kind"], "file_refused", "{its}");
         until_its_window(host, &id).await;
         host.until_count("SELECT COUNT(*) FROM payment_files", 2).await;
         host.advance(2);

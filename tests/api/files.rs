@@ -20,6 +20,7 @@ use crate::live::{until, with_bank};
 use crate::network::{beside, start_again, start_when_free};
 use crate::restores::{back_up, restore};
 use crate::test_host::{Engine, TestHost, config};
+use crate::under_way::until_it_waits;
 
 const KILLS: u64 = 25;
 const PAYMENTS: i64 = 12;
@@ -296,6 +297,38 @@ async fn after_a_restore_no_file_leaves_again_by_itself(
         host.until_count(told, 1).await;
         let transfer = bank.transfer(&reference).await;
         assert_eq!((transfer.received, transfer.executed), (1, 1));
+    })
+    .await;
+}
+
+/// Nobody can be asked about what may have left in a file: a person is told at its first window.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restore_what_may_have_left_by_file_is_somebodys_at_once(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let key = host.merchant.live_key.clone();
+        funded(host, &key).await;
+        let id = pay_live(host, "77").await;
+        wait_for_a_window(host, &id).await;
+        let backup = back_up(host).await;
+        start_with(host, bank).await;
+        restore(host, &backup).await;
+        start_with(host, bank).await;
+        let body = json!({ "reason": "the statement was compared" });
+        host.admin(Method::POST, "quarantine/release", body).await.ok();
+        host.advance(UNTIL_MONDAY);
+        let its = until_it_waits(host, &id, "person").await;
+        assert_eq!(its["cases"][0]["kind"], "cannot_send", "{its}");
+        let path = format!("payouts/{id}");
+        let why = json!({ "reason": "made by mistake" });
+        let cancelled = host.admin(Method::POST, &format!("{path}/cancel"), why).await;
+        assert_eq!(cancelled.refused(), (409, "payout_not_cancellable"));
+        let evidence = json!({ "evidence": "the bank has no such file" });
+        let failed = host.admin(Method::POST, &format!("{path}/mark_failed"), evidence).await.ok();
+        assert_eq!(failed.status_word(), "failed_manual");
+        assert!(bank.transfers().await.is_empty());
     })
     .await;
 }

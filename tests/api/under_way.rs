@@ -10,7 +10,7 @@ use crate::file_transport::{Over, acknowledge, close_window, with_files};
 use crate::lanes::patch;
 use crate::live::{pay, reference, until, until_asked, with_bank};
 use crate::team::join;
-use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost};
+use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira};
 
 async fn list(host: &TestHost, query: &str) -> Value {
     let path = format!("/admin/v1/payouts/under_way?{query}");
@@ -21,6 +21,19 @@ async fn list(host: &TestHost, query: &str) -> Value {
 async fn standing(host: &TestHost, id: &str) -> Value {
     let path = format!("/admin/v1/payouts/{id}");
     host.get_as(OPERATOR_TOKEN, &path).await.ok().json["under_way"].take()
+}
+
+/// Waits until a payout waits for this.
+pub(crate) async fn until_it_waits(host: &TestHost, id: &str, wanted: &str) -> Value {
+    let mut its = Value::Null;
+    for _ in 0..500 {
+        its = standing(host, id).await;
+        if its["waits_for"] == wanted {
+            return its;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("not {wanted}: {its}");
 }
 
 /// Waits until all that is under way waits for this.
@@ -72,10 +85,24 @@ async fn what_has_not_left_says_what_keeps_it(
         host.admin(Method::POST, &format!("{wallet}/unfreeze"), why).await.ok();
         until_waits(host, "route").await;
         patch(host, "ngn_nip", json!({ "is_paused": false })).await.ok();
+        // There is a route again, that will be looked for then.
+        let waiting = until_waits(host, "turn").await;
+        let its = &waiting[0]["under_way"];
+        assert_eq!(its["until"], its["next_look_at"]);
+        let block = json!({
+            "scope": "platform", "currency": "NGN", "reason": "reported stolen",
+            "bank_code": first["recipient_bank_code"],
+            "account_number": first["recipient_account"],
+        });
+        let block = host.admin(Method::POST, "blacklist", block).await.ok().id();
+        let id = first["id"].as_str().expect("an id");
+        until_it_waits(host, id, "recipient").await;
+        let entry = format!("blacklist/{block}");
+        host.admin(Method::DELETE, &entry, json!({})).await.ok();
+        until_it_waits(host, id, "turn").await;
         host.advance(30);
         payroll.until(&batch, "completed").await;
         assert_eq!(list(host, "").await["data"], json!([]));
-        let id = first["id"].as_str().expect("an id");
         assert_eq!(standing(host, id).await, Value::Null, "it has ended");
     })
     .await;
@@ -127,11 +154,23 @@ async fn what_goes_by_file_names_its_window_and_its_file(
         let id = pay_live(host, "77").await;
         let waiting = until_waits(host, "window").await;
         let its = &waiting[0]["under_way"];
-        assert_eq!((&its["file"], &its["until"]), (&Value::Null, &its["next_look_at"]));
+        assert_eq!(
+            (&its["file"], &its["until"]),
+            (&Value::Null, &json!("2026-11-23T21:45:00.000Z"))
+        );
+        let windows = host.get_as(OPERATOR_TOKEN, "/admin/v1/windows").await.ok();
+        let mut windows = windows.json["data"].as_array().expect("windows").iter();
+        let own = windows.find(|it| it["route"] == "usd_ach" && it["env"] == "live");
+        let window = own.expect("its window")["id"].as_str().expect("an id").to_owned();
+        let why = json!({ "reason": "a call from the bank" });
+        host.admin(Method::POST, &format!("windows/{window}/hold"), why.clone()).await.ok();
+        until_it_waits(host, &id, "held_file").await;
+        host.admin(Method::POST, &format!("windows/{window}/release"), why).await.ok();
+        until_it_waits(host, &id, "window").await;
         close_window(host, std::slice::from_ref(&id)).await;
         crate::ach::until_files(host, &[("delivered", 1)]).await;
-        let its = standing(host, &id).await;
-        assert_eq!((&its["waits_for"], &its["until"]), (&json!("file"), &Value::Null));
+        let its = until_it_waits(host, &id, "file").await;
+        assert_eq!(its["until"], Value::Null);
         assert_eq!(its["file"]["state"], "delivered");
         assert!(its["file"]["name"].is_string() && its["attempt"]["reference"].is_string());
         acknowledge(host, server, std::slice::from_ref(&id)).await;
@@ -172,6 +211,16 @@ async fn what_is_under_way_is_found_by_whose_it_is_and_how_old(
         let second = host.get_as(OPERATOR_TOKEN, &format!("/admin/v1/payouts/{}", ids[1])).await;
         let before = second.json["queued_at"].as_str().expect("an instant").to_owned();
         assert_eq!(found(&format!("queued_before={before}")).await.0, ids[..1]);
+        // Each environment has a route of that name: who says it means the live one.
+        let paused = json!({ "is_paused": true });
+        let live = host.admin(Method::PATCH, "routes/ngn_nip", paused).await.ok();
+        assert_eq!((&live.json["env"], &live.json["is_paused"]), (&json!("live"), &json!(true)));
+        let by_id = format!("route={}", live.id());
+        assert_eq!(found(&by_id).await.0, ids);
+        let tried = host.pay("processing", naira(100_000)).await.ok().id();
+        assert_eq!(found("route=ngn_nip&env=test").await.0, [tried.as_str()]);
+        assert_eq!(found("route=ngn_nip").await.0.len(), 4);
+        assert_eq!(found(&by_id).await.0, ids);
         for (query, code) in [
             ("route=nowhere", "invalid_filter"),
             ("env=dead", "invalid_filter"),

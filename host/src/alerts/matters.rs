@@ -183,6 +183,10 @@ async fn no_route(app: &App) -> Result<Vec<Matter>, Problem> {
     let long_ago = app.now().before(limits::ALERT_NO_ROUTE_AFTER);
     let mut matters = Vec::new();
     for lane in work::list_routes_with_work(pool).await? {
+        let ready = routes.iter().find(|ready| ready.route.id == lane);
+        if ready.is_some_and(|ready| ready.route.env == Env::Test) {
+            continue;
+        }
         let mut visibility = Visibility::Shared;
         let mut found = backlog::unrouted(pool, &lane, long_ago).await?;
         if found.is_none() {
@@ -191,7 +195,6 @@ async fn no_route(app: &App) -> Result<Vec<Matter>, Problem> {
             found = backlog::unrouted(pool, &lane, soon).await?;
         }
         let Some((count, since)) = found else { continue };
-        let ready = routes.iter().find(|ready| ready.route.id == lane);
         let name = ready.map_or_else(|| lane.as_str(), |ready| ready.route.name.as_str());
         matters.push(Matter {
             key: format!("no_route/{lane}"),
@@ -224,8 +227,9 @@ async fn left_alone(app: &App, host: &str, lasting: &mut Lasting) -> Result<Vec<
                 kind: AlertKind::RouteLeftAlone,
                 summary: format!("The network of {route} is left alone: it does not answer"),
                 advice: format!(
-                    "{failures} calls in a row came to nothing. Ask the network, or pause the \
-                     route so that others carry its payouts: railhead admin route pause {}",
+                    "{failures} calls in a row came to nothing. Ask the network. Where another \
+                     route serves its payouts, pause this one so that they go there: railhead \
+                     admin route pause {}; where none does, its payouts would be refused",
                     ready.route.id
                 ),
                 count: 1,

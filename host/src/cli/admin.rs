@@ -237,29 +237,29 @@ enum Route {
     },
     /// Show a route.
     Show {
-        /// The route's id.
+        /// The route's id, or the name of a live one.
         id: String,
     },
     /// Delete a route that no payment ever used; pause any other.
     Delete {
-        /// The route's id.
+        /// The route's id, or the name of a live one.
         id: String,
     },
     /// Change a route, given as a JSON object. Settings are merged; null takes one away.
     Set {
-        /// The route's id.
+        /// The route's id, or the name of a live one.
         id: String,
         /// For example '{"settings":{"throttle.per_second":"20"}}'.
         changes: String,
     },
     /// Take no new payouts on a route.
     Pause {
-        /// The route's id.
+        /// The route's id, or the name of a live one.
         id: String,
     },
     /// Take payouts on a route again.
     Resume {
-        /// The route's id.
+        /// The route's id, or the name of a live one.
         id: String,
     },
 }

@@ -110,7 +110,7 @@ const DEBIT_ERRORS: &[ErrorCode] = &[
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PayoutChangeRequest {
-    /// Why, for the audit log; for a payout that ends unpaid also the message that merchants read.
+    /// Why, for the audit log; for one that fails or is reversed also the message that merchants read.
     /// Required for declining, cancelling, rejecting and reversing.
     pub reason: Option<String>,
     /// What shows how the payout ended; required for marking.

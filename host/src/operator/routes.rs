@@ -112,7 +112,7 @@ pub async fn list(State(app): State<App>, _operator: Operator) -> Result<Page<Ro
 /// Retrieve a route
 #[utoipa::path(
     get, path = "/admin/v1/routes/{id}", operation_id = "retrieve_route", tag = "Operator",
-    params(("id" = String, Path, description = "The route")),
+    params(("id" = String, Path, description = "Its id, or the name of a live one")),
     responses((status = 200, description = "The route", body = RouteView)),
 )]
 pub async fn retrieve(
@@ -278,7 +278,7 @@ pub struct UpdateRoute {
 /// Change a route
 #[utoipa::path(
     patch, path = "/admin/v1/routes/{id}", operation_id = "update_route", tag = "Operator",
-    params(("id" = String, Path, description = "The route")),
+    params(("id" = String, Path, description = "Its id, or the name of a live one")),
     request_body = UpdateRoute,
     responses(
         (status = 200, description = "Changed", body = RouteView),
@@ -361,7 +361,7 @@ fn changed(app: &App, before: &Route, body: UpdateRoute) -> Result<Route, Proble
 /// A route is paused for ten seconds before it can be deleted: by then no host sends over it.
 #[utoipa::path(
     delete, path = "/admin/v1/routes/{id}", operation_id = "delete_route", tag = "Operator",
-    params(("id" = String, Path, description = "The route")),
+    params(("id" = String, Path, description = "Its id, or the name of a live one")),
     responses(
         (status = 200, description = "What was deleted", body = RouteView),
         (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
@@ -407,9 +407,13 @@ fn as_read(route: &Route) -> Guard {
     Guard { on: &sql::ROUTE_VERSIONS, id: route.id.to_string(), version: route.updated_at.micros() }
 }
 
-async fn find(app: &App, id: &str) -> Result<Route, Problem> {
+/// The route of this id, or the live one of this name.
+async fn find(app: &App, named: &str) -> Result<Route, Problem> {
     let routes = sql::list_routes(app.db.pool()).await?;
-    let found = routes.into_iter().find(|route| route.id.as_str() == id);
+    let is_it = |route: &Route| {
+        route.id.as_str() == named || (route.env == Env::Live && route.name == named)
+    };
+    let found = routes.into_iter().find(is_it);
     found.ok_or_else(|| Problem::because(ErrorCode::NotFound, "No such route."))
 }
 

@@ -1,7 +1,5 @@
 //! Payouts that are under way: how each stands, and what it waits for.
 
-use std::collections::HashMap;
-
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
@@ -16,11 +14,13 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::{Page, PageQuery, Query, filter, instant};
 use crate::id::PayoutId;
 use crate::ledger::wallets::get_wallet;
-use crate::payouts::model::Payout;
-use crate::payouts::sql;
-use crate::rails::Route;
-use crate::transfers::backlog::Wanted;
-use crate::transfers::standing::{Standing, WaitsFor};
+use crate::payouts::PayoutTransfers;
+use crate::payouts::change::refuse_blocked;
+use crate::payouts::model::{Payout, Status};
+use crate::rails;
+use crate::transfers::backlog::{self, Filter, Pending};
+use crate::transfers::standing::WaitsFor;
+use crate::transfers::{Feature as _, is_blocked};
 
 use super::waiting::{self, InspectedPayout};
 
@@ -33,12 +33,8 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[(
 /// How it stands with what is to be sent for a payout.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct UnderWay {
-    /// What it waits for: `turn`, `window` (of its route), `hours` (of its network), `network` (left
-    /// alone after failures), `route` (paused), `any_route` (none takes it), `quarantine`, `wallet`
-    /// (frozen), `merchant` (suspended), `file` (the one that it is in), `answer` (of its network,
-    /// since it may have left), `person` (who decides a case), or `call`, where a host is at it.
-    #[schema(example = "answer")]
-    pub waits_for: &'static str,
+    /// What it waits for.
+    pub waits_for: WaitsFor,
     /// The same in a sentence.
     pub message: &'static str,
     /// Until when, where that ends by itself.
@@ -57,7 +53,7 @@ pub struct UnderWay {
     pub attempt: Option<OpenAttempt>,
     /// The file that this is in.
     pub file: Option<ItsFile>,
-    /// Open cases about it.
+    /// Open cases about it, and about its file.
     pub cases: Vec<OpenCase>,
 }
 
@@ -92,6 +88,8 @@ pub struct ItsFile {
     /// How it stands.
     #[schema(example = "delivered")]
     pub state: &'static str,
+    /// Whether an operator holds it back.
+    pub is_held: bool,
 }
 
 /// A case that is open.
@@ -146,43 +144,54 @@ pub async fn list(
         Some(id) => PayoutId::parse_either(id).ok_or_else(PageQuery::unknown_cursor)?.to_string(),
     };
     let limit = page.limit()?;
-    let wanted = Wanted {
-        id: String::new(),
+    let mut wanted = Filter {
         env: filter("env", query.env, Env::ALL.map(Env::as_str))?,
         merchant: query.merchant_id.unwrap_or_default(),
-        route: match query.route {
-            Some(named) => route(&app, &named).await?,
-            None => String::new(),
+        routes: match query.route {
+            Some(named) => routes_named(&app, &named).await?,
+            None => Vec::new(),
         },
         before: instant("queued_before", query.queued_before.as_deref())?,
         after,
         limit,
     };
-    let standings = app.transfers.standings(&wanted).await?;
-    let ids: Vec<String> = standings.iter().map(|standing| standing.work.id.clone()).collect();
-    let payouts = sql::list_payouts_by_id(&app.db, &ids).await?;
-    let mut by_id: HashMap<String, &Payout> =
-        payouts.iter().map(|payout| (payout.id.to_string(), payout)).collect();
-    let mut shown = Vec::with_capacity(standings.len());
-    for standing in standings {
-        // What has ended this moment is not under way any more.
-        let Some(payout) = by_id.remove(&standing.work.id) else { continue };
-        let under_way = Some(describe(&app, payout, standing).await?);
+    let (feature, most) = (PayoutTransfers(app.clone()), usize::try_from(limit).unwrap_or(1));
+    let mut found = Vec::new();
+    // What has ended meanwhile, or cannot be read, makes room for more.
+    while found.len() <= most {
+        let portion = backlog::list_pending(&app.db, &wanted).await?;
+        let Some(last) = portion.last() else { break };
+        wanted.after.clone_from(&last.id);
+        let ids: Vec<String> = portion.iter().map(|work| work.id.clone()).collect();
+        let mut payouts = feature.load_all(&ids).await?;
+        found.extend(portion.into_iter().filter_map(|work| {
+            let payout = payouts.remove(&work.id)?;
+            is_under_way(&payout).then_some((work, payout))
+        }));
+    }
+    let mut shown = Vec::new();
+    for (work, payout) in found.iter().take(most + 1) {
+        let under_way = Some(describe(&app, payout, work).await?);
         shown.push(InspectedPayout { under_way, ..waiting::view(&app, payout).await? });
     }
     Ok(Page::of(shown, limit).into_response())
 }
 
-/// The id of the route of this name or id.
-async fn route(app: &App, named: &str) -> Result<String, Problem> {
+/// The ids of the routes of this name or id: a name may be one of the sandbox's, too.
+async fn routes_named(app: &App, named: &str) -> Result<Vec<String>, Problem> {
     let routes = app.routes.all().await?;
-    let is_it = |route: &Route| route.name == named || route.id.as_str() == named;
-    let found = routes.iter().map(|ready| &ready.route).find(|route| is_it(route));
-    let unknown = || {
+    let is_it = |route: &&rails::Route| route.name == named || route.id.as_str() == named;
+    let found = routes.iter().map(|ready| &ready.route).filter(is_it);
+    let found: Vec<String> = found.map(|route| route.id.to_string()).collect();
+    if found.is_empty() {
         let message = "There is no route of this name or id: see GET /admin/v1/routes.";
-        Problem::because(ErrorCode::InvalidFilter, message).field("route")
-    };
-    found.map(|route| route.id.to_string()).ok_or_else(unknown)
+        return Err(Problem::because(ErrorCode::InvalidFilter, message).field("route"));
+    }
+    Ok(found)
+}
+
+const fn is_under_way(payout: &Payout) -> bool {
+    matches!(payout.status, Status::Queued | Status::Processing)
 }
 
 /// How a payout stands, if it is under way.
@@ -190,41 +199,32 @@ async fn route(app: &App, named: &str) -> Result<String, Problem> {
 /// # Errors
 /// The database cannot be read.
 pub(super) async fn of(app: &App, payout: &Payout) -> Result<Option<UnderWay>, Problem> {
-    let wanted = Wanted {
-        id: payout.id.to_string(),
-        env: String::new(),
-        merchant: String::new(),
-        route: String::new(),
-        before: None,
-        after: String::new(),
-        limit: 1,
-    };
-    match app.transfers.standings(&wanted).await?.pop() {
-        Some(standing) => describe(app, payout, standing).await.map(Some),
-        None => Ok(None),
+    match backlog::find_pending(&app.db, payout.id.as_str()).await? {
+        Some(work) if is_under_way(payout) => describe(app, payout, &work).await.map(Some),
+        _ => Ok(None),
     }
 }
 
-async fn describe(app: &App, payout: &Payout, standing: Standing) -> Result<UnderWay, Problem> {
-    let found = cases::list_about(app.db.pool(), payout.id.as_str()).await?;
-    let open = found.into_iter().filter(|found| found.status == "open").map(|found| OpenCase {
-        id: found.case.id.to_string(),
-        kind: found.case.kind.as_str(),
-        summary: found.case.summary,
-    });
-    let open: Vec<OpenCase> = open.collect();
-    let waits_for = match (standing.waits_for, kept_back(app, payout).await?) {
-        (WaitsFor::Call, _) => WaitsFor::Call,
-        (_, Some(by)) if standing.is_unsent() => by,
-        // Whoever decides the case can do nothing about these.
-        (
-            found @ (WaitsFor::Quarantine | WaitsFor::Route | WaitsFor::Hours | WaitsFor::Network),
-            _,
-        ) => found,
-        _ if !open.is_empty() => WaitsFor::Person,
+async fn describe(app: &App, payout: &Payout, work: &Pending) -> Result<UnderWay, Problem> {
+    let order = PayoutTransfers(app.clone()).order(payout)?;
+    let standing = app.transfers.standing(&order, work).await?;
+    let mut open = open_cases(app, payout.id.as_str()).await?;
+    let has_own_case = !open.is_empty();
+    if let Some(file) = &standing.file {
+        open.extend(open_cases(app, file.id.as_str()).await?);
+    }
+    let kept_back = match standing.is_unsent {
+        true => kept_back(app, payout).await?,
+        false => None,
+    };
+    use WaitsFor::{Host, Hours, Network, Quarantine, Route};
+    let (waits_for, until) = match (standing.waits_for, kept_back) {
+        ((found, _), Some(by)) if found != Host => (by, None),
+        // Whoever decides a case can do nothing about these.
+        (found @ (Host | Quarantine | Route | Hours | Network, _), _) => found,
+        _ if has_own_case => (WaitsFor::Person, None),
         (found, _) => found,
     };
-    let until = standing.until.filter(|_| waits_for == standing.waits_for);
     let attempt = standing.attempt.map(|attempt| OpenAttempt {
         reference: attempt.rail_reference,
         network_reference: attempt.network_id,
@@ -238,18 +238,30 @@ async fn describe(app: &App, payout: &Payout, standing: Standing) -> Result<Unde
         id: file.id.to_string(),
         name: file.name,
         state: file.state.as_str(),
+        is_held: file.is_held,
     });
     Ok(UnderWay {
-        waits_for: waits_for.as_str(),
+        waits_for,
         message: waits_for.in_words(),
         until,
-        next_look_at: standing.work.due_at,
-        no_route_since: standing.work.unrouted_since,
+        next_look_at: work.due_at,
+        no_route_since: work.unrouted_since,
         route: standing.route,
         attempt,
         file,
         cases: open,
     })
+}
+
+/// The open cases about a payout or a file.
+async fn open_cases(app: &App, subject: &str) -> Result<Vec<OpenCase>, Problem> {
+    let found = cases::list_about(app.db.pool(), subject).await?.into_iter();
+    let open = found.filter(|found| found.status == "open").map(|found| OpenCase {
+        id: found.case.id.to_string(),
+        kind: found.case.kind.as_str(),
+        summary: found.case.summary,
+    });
+    Ok(open.collect())
 }
 
 /// What keeps back whatever has not left of a payout.
@@ -259,5 +271,12 @@ async fn kept_back(app: &App, payout: &Payout) -> Result<Option<WaitsFor>, Probl
         return Ok(Some(WaitsFor::Merchant));
     }
     let wallet = get_wallet(app.db.pool(), &payout.wallet_id).await?;
-    Ok(wallet.filter(|wallet| wallet.is_frozen).map(|_| WaitsFor::Wallet))
+    if wallet.is_some_and(|wallet| wallet.is_frozen) {
+        return Ok(Some(WaitsFor::Wallet));
+    }
+    match refuse_blocked(app, payout).await {
+        Ok(()) => Ok(None),
+        Err(problem) if is_blocked(&problem) => Ok(Some(WaitsFor::Recipient)),
+        Err(problem) => Err(problem),
+    }
 }

@@ -220,7 +220,10 @@ async fn refuse_unpayable(app: &App, payout: &Payout) -> Result<(), Problem> {
 }
 
 /// Refuses a recipient who was blocked after the payout was queued.
-async fn refuse_blocked(app: &App, payout: &Payout) -> Result<(), Problem> {
+///
+/// # Errors
+/// `beneficiary_globally_blocked`, `beneficiary_blacklisted_for_payout`.
+pub async fn refuse_blocked(app: &App, payout: &Payout) -> Result<(), Problem> {
     let owner = (&payout.merchant_id, payout.env);
     let which = (payout.currency, payout.recipient_identity.as_str());
     let at = payout.queued_at.unwrap_or(payout.created_at);

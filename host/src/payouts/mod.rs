@@ -19,7 +19,7 @@ mod accept;
 pub mod across;
 mod booking;
 mod cancel;
-mod change;
+pub mod change;
 mod contradiction;
 mod costs;
 mod create;

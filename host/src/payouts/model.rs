@@ -143,7 +143,15 @@ pub fn apply(from: Option<Status>, change: Change) -> Result<Transition, Problem
         .or_else(|| learnt_from_banks(status, change))
         .or_else(|| contradicted(status, change));
     found.ok_or_else(|| match change {
-        Change::Cancel => Problem::new(ErrorCode::PayoutNotCancellable),
+        Change::Cancel => {
+            let why = match status {
+                Status::AwaitingAdminReview => "it is held, and is released or rejected",
+                Status::Processing => "it is being sent, or may have been",
+                _ => "it has ended",
+            };
+            let message = format!("This payout can no longer be cancelled: {why}.");
+            Problem::because(ErrorCode::PayoutNotCancellable, message)
+        }
         _ => {
             let message = format!("This is not possible for a payout that is {status}.");
             Problem::because(ErrorCode::StateConflict, message)

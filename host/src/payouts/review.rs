@@ -177,7 +177,12 @@ pub(super) async fn refuse_in_doubt(
     let is_in_doubt = what == Change::Cancel
         && payout.status == Status::Queued
         && app.transfers.quarantine.may_have_left(which, made_at).await?;
-    if is_in_doubt { Err(Problem::new(ErrorCode::PayoutNotCancellable)) } else { Ok(()) }
+    let message = "It may have left before the database was restored, and cannot be cancelled until \
+                   its network has said that it has not.";
+    match is_in_doubt {
+        true => Err(Problem::because(ErrorCode::PayoutNotCancellable, message)),
+        false => Ok(()),
+    }
 }
 
 fn is_marking(what: Change) -> bool {
@@ -230,8 +235,9 @@ pub async fn teammates(
 
 /// A row of a batch is approved and declined with it.
 fn refuse_row(payout: &Payout, what: Change) -> Result<(), Problem> {
+    let is_waiting = payout.status == Status::Draft;
     match (&payout.batch_id, what) {
-        (Some(batch), Change::Approve | Change::Decline) => {
+        (Some(batch), Change::Approve | Change::Decline | Change::Cancel) if is_waiting => {
             let message = format!("This payout is a row of batch {batch}: decide about that.");
             Err(Problem::because(ErrorCode::StateConflict, message))
         }

@@ -4,7 +4,6 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::Db;
 use crate::db::bulk::{Table, Update, int, text};
 use crate::id::{AttemptId, Id as _, PaymentFileId, RouteId};
 use crate::ledger::verify::These;
@@ -222,19 +221,6 @@ pub async fn list_attempts_of(
 ) -> Result<Vec<Attempt>, sqlx::Error> {
     let sql = "SELECT * FROM attempts WHERE {these transfer_id} ORDER BY transfer_id, id";
     let rows = these.query(sql).fetch_all(db).await?;
-    rows.iter().map(attempt).collect()
-}
-
-/// The open attempts of some objects, in any order.
-///
-/// # Errors
-/// The database cannot be read.
-pub async fn list_open_of(db: &Db, transfers: &[&str]) -> Result<Vec<Attempt>, sqlx::Error> {
-    let these = db.engine().among("transfer_id", "$1");
-    let sql = format!("SELECT * FROM attempts WHERE {these} AND state = 'open'");
-    let query = sqlx::query(sqlx::AssertSqlSafe(sql));
-    let ids = serde_json::to_string(transfers).unwrap_or_default();
-    let rows = query.bind(ids).fetch_all(db.pool()).await?;
     rows.iter().map(attempt).collect()
 }
 

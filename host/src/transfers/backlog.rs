@@ -27,15 +27,13 @@ pub struct Pending {
 
 /// Which work is wanted; an empty text stands for any.
 #[derive(Clone, Debug)]
-pub struct Wanted {
-    /// Of this object alone.
-    pub id: String,
+pub struct Filter {
     /// `test` or `live`.
     pub env: String,
     /// Of this merchant.
     pub merchant: String,
-    /// In the lane of this route.
-    pub route: String,
+    /// In the lane of one of these routes; of any, where none is named.
+    pub routes: Vec<String>,
     /// Queued before this instant.
     pub before: Option<Moment>,
     /// After this object.
@@ -44,30 +42,41 @@ pub struct Wanted {
     pub limit: i64,
 }
 
+/// What is read of it; `$1` is the database's clock.
+const PENDING: &str = "SELECT id, env, route_id, due_at, unrouted_since, \
+    CAST(CASE WHEN lease_until >= $1 THEN 1 ELSE 0 END AS BIGINT) AS is_held FROM transfers";
+
+/// The work for an object, if there is any.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn find_pending(db: &Db, id: &str) -> Result<Option<Pending>, sqlx::Error> {
+    let sql = format!("{PENDING} WHERE id = $2");
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(db.now().await?.micros()).bind(id);
+    query.fetch_optional(db.pool()).await?.as_ref().map(pending).transpose()
+}
+
 /// The work that is wanted, those of it first whose objects were made first; one more than a page
 /// has.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn list_pending(db: &Db, wanted: &Wanted) -> Result<Vec<Pending>, sqlx::Error> {
-    let beginning = match wanted.id.as_str() {
-        "" => "id > $1",
-        _ => "id = $1",
+pub async fn list_pending(db: &Db, wanted: &Filter) -> Result<Vec<Pending>, sqlx::Error> {
+    let routes = match wanted.routes.as_slice() {
+        [] => "$6 = '[]'".to_owned(),
+        _ => db.engine().among("route_id", "$6"),
     };
     let sql = format!(
-        "SELECT id, env, route_id, due_at, unrouted_since, \
-         CAST(CASE WHEN lease_until >= $2 THEN 1 ELSE 0 END AS BIGINT) AS is_held FROM transfers \
-         WHERE {beginning} AND queued_at < $3 AND ($4 = '' OR env = $4) \
-         AND ($5 = '' OR merchant_id = $5) AND ($6 = '' OR route_id = $6) ORDER BY id LIMIT $7"
+        "{PENDING} WHERE id > $2 AND queued_at < $3 AND ($4 = '' OR env = $4) \
+         AND ($5 = '' OR merchant_id = $5) AND {routes} ORDER BY id LIMIT $7"
     );
-    let id = if wanted.id.is_empty() { &wanted.after } else { &wanted.id };
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
-        .bind(id.as_str())
         .bind(db.now().await?.micros())
+        .bind(wanted.after.as_str())
         .bind(wanted.before.map_or(i64::MAX, Moment::micros))
         .bind(wanted.env.as_str())
         .bind(wanted.merchant.as_str())
-        .bind(wanted.route.as_str())
+        .bind(serde_json::to_string(&wanted.routes).unwrap_or_default())
         .bind(wanted.limit + 1)
         .fetch_all(db.pool())
         .await?;

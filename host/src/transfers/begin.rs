@@ -12,12 +12,13 @@ use crate::error::{ErrorCode, Problem};
 use crate::rails::ReadyRoute;
 use crate::wasm::rail::{Broken, Called, Opening, Refusal};
 
+use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
 use super::calls::{self, Answered, Known};
 use super::carry::{Carry, Over, Then, Todo, is_blocked, is_not_now};
 use super::finding::{Earlier, Learnt};
 use super::lanes::{Place, Purpose, Reached};
-use super::order::{Failure, Feature, OrderStage, Step, Writes};
+use super::order::{Failure, Feature, Order, OrderStage, Step, Writes};
 use super::sealed;
 use super::serials;
 use super::work::Stage;
@@ -341,15 +342,10 @@ impl<'a, F: Feature> Carry<'a, F> {
         let has_other_rails = rails.next().is_some_and(|first| rails.any(|rail| rail != first));
         for route in candidates {
             let id = &route.route.id;
-            // A route that was repaired since nothing left over it is worth another attempt.
-            let tags = || route.fingerprints(&self.engine.keyring);
-            let is_tried = tried.iter().any(|tried| {
-                tried.route_id == *id && (tried.bytes_left || tags().contains(&tried.fingerprint))
-            });
-            if !route.takes_payments() || is_tried {
+            if !self.engine.may_try(&route, tried) {
                 continue;
             }
-            match self.suits(&route).await {
+            match self.engine.suits(order, &route).await {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(later) => return Ok(Err(later)),
@@ -381,33 +377,6 @@ impl<'a, F: Feature> Carry<'a, F> {
         let opens = opens.map(|at| at.since(self.engine.now()).min(limits::CLOSED_POLL));
         let soonest = pause.into_iter().chain(opens).min();
         Ok(Err(soonest.map_or(Later::Nobody, Later::After)))
-    }
-
-    /// Whether a route takes the payment as it stands: one of another rail than the recipient was
-    /// checked by takes it only if its own rail makes the very same of the recipient, and can carry
-    /// the amount.
-    async fn suits(&self, route: &ReadyRoute) -> Result<bool, Later> {
-        let order = &self.order;
-        if self.engine.routes.is_at_home(route) {
-            return Ok(true);
-        }
-        if !self.engine.routes.means_the_same(route) {
-            return Ok(false);
-        }
-        let terms = route.rail.declaration.method(order.currency, &order.method);
-        if !terms.is_some_and(|terms| terms.takes(order.amount.units())) {
-            return Ok(false);
-        }
-        let which = (order.method.as_str(), order.currency);
-        match route.rail.recognises(which, &order.recipient, self.engine.now()).await {
-            Ok(is_known) => Ok(is_known),
-            Err(Broken::Crowded) => Err(CROWDED),
-            Err(broken) => {
-                let (rail, order) = (&route.route.rail, &order.id);
-                tracing::error!(transfer.id = order, rail.name = rail, %broken, "a recipient");
-                Ok(false)
-            }
-        }
     }
 
     /// The attempt as it will be committed: everything about it is fixed, its reference too.
@@ -508,4 +477,43 @@ fn is_no_route(problem: &Problem) -> bool {
         problem.code(),
         E::RoutingFailed | E::ProviderNotEntitled | E::ProviderPaused | E::RailNotConfigured
     )
+}
+
+impl Transfers {
+    /// Whether a route can be tried that some attempts were made before it. One that was repaired
+    /// since nothing left over it is worth another.
+    pub(super) fn may_try(&self, route: &ReadyRoute, tried: &[Attempt]) -> bool {
+        let tags = || route.fingerprints(&self.keyring);
+        let is_tried = tried.iter().any(|tried| {
+            tried.route_id == route.route.id
+                && (tried.bytes_left || tags().contains(&tried.fingerprint))
+        });
+        route.takes_payments() && !is_tried
+    }
+
+    /// Whether a route takes the payment as it stands: one of another rail than the recipient was
+    /// checked by takes it only if its own rail makes the very same of the recipient, and can carry
+    /// the amount.
+    pub(super) async fn suits(&self, order: &Order, route: &ReadyRoute) -> Result<bool, Later> {
+        if self.routes.is_at_home(route) {
+            return Ok(true);
+        }
+        if !self.routes.means_the_same(route) {
+            return Ok(false);
+        }
+        let terms = route.rail.declaration.method(order.currency, &order.method);
+        if !terms.is_some_and(|terms| terms.takes(order.amount.units())) {
+            return Ok(false);
+        }
+        let which = (order.method.as_str(), order.currency);
+        match route.rail.recognises(which, &order.recipient, self.now()).await {
+            Ok(is_known) => Ok(is_known),
+            Err(Broken::Crowded) => Err(CROWDED),
+            Err(broken) => {
+                let (rail, order) = (&route.route.rail, &order.id);
+                tracing::error!(transfer.id = order, rail.name = rail, %broken, "a recipient");
+                Ok(false)
+            }
+        }
+    }
 }

@@ -243,7 +243,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         };
         if route.goes_by_file() {
             let why = "it left in a file that the database has forgotten";
-            return self.cannot_send(why).await.map(|()| None);
+            return self.may_be_forgotten(why).await.map(|()| None);
         }
         if let Some(at) = self.first_question(&attempt, &route) {
             let next = Next { route: route.route.id.clone(), ..self.same(at) };
@@ -398,9 +398,20 @@ impl<'a, F: Feature> Carry<'a, F> {
 
     /// The rail makes nothing of it: tried again later, and after some tries a person's.
     pub(super) async fn cannot_send(self, why: &str) -> Result<(), Problem> {
+        self.stands_still(why, limits::SEND_TRIES_MAX).await
+    }
+
+    /// It may have left in a file that the database has forgotten, and no network can be asked about
+    /// that: a person's at once.
+    pub(super) async fn may_be_forgotten(self, why: &str) -> Result<(), Problem> {
+        self.stands_still(why, 1).await
+    }
+
+    /// Tried again later; a person's after so many tries.
+    async fn stands_still(self, why: &str, told_after: i64) -> Result<(), Problem> {
         let (now, tries) = (self.engine.now(), self.claim.tries + 1);
         let at = now.after(stuck::pause_after(tries));
-        let case = (tries >= limits::SEND_TRIES_MAX).then(|| {
+        let case = (tries >= told_after).then(|| {
             self.case(
                 CaseKind::CannotSend,
                 stuck::cannot_send(&self.order.id),
@@ -573,7 +584,7 @@ fn was_never_received(query: &Query, attempt: &Attempt, now: Moment) -> bool {
 }
 
 /// Whether nothing may be sent to whom it is for.
-pub(super) fn is_blocked(problem: &Problem) -> bool {
+pub fn is_blocked(problem: &Problem) -> bool {
     use ErrorCode as E;
     matches!(problem.code(), E::BeneficiaryGloballyBlocked | E::BeneficiaryBlacklistedForPayout)
 }

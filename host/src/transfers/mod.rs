@@ -78,6 +78,7 @@ use crate::keyring::Keyring;
 use crate::ledger::Writer;
 use crate::rails::Routes;
 
+pub use carry::is_blocked;
 pub use door::{Answer, Arrived, Door};
 pub use metrics::TransferMetrics;
 pub use order::{Correction, Failure, Feature, Fixed, Order, OrderStage, Step, Writes};

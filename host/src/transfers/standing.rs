@@ -1,42 +1,48 @@
 //! How payments stand that are under way, and what each of them waits for, as operators ask.
 //! Nothing here changes anything.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use crate::clock::Moment;
-use crate::db;
 use crate::env::Env;
 use crate::error::Problem;
-use crate::id::PaymentFileId;
 use crate::rails::ReadyRoute;
 
 use super::Transfers;
-use super::attempt::{self, Attempt};
-use super::backlog::{self, Pending, Wanted};
+use super::attempt::{self, Attempt, AttemptState};
+use super::backlog::Pending;
+use super::files::closing;
+use super::files::entry::goes_with_another;
 use super::files::table::{self, FileState, PaymentFile};
 use super::lanes::Health;
+use super::order::Order;
 
 /// What a payment under way waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumIter)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum WaitsFor {
-    /// Somebody is at it.
-    Call,
+    /// A host that is at it, or was when it died.
+    Host,
     /// Its turn.
     Turn,
-    /// What its network has of it.
+    /// What its network says of it: it may have left.
     Answer,
     /// The window of its route.
     Window,
-    /// The file that it is in.
+    /// The file that it is in, and what the bank says of that.
     File,
+    /// The release of its file, which is held back.
+    HeldFile,
     /// The hours of its network.
     Hours,
-    /// A network that is left alone.
+    /// A network that is left alone after failures, or because it asked for it.
     Network,
-    /// A route that is paused.
+    /// Its route, which is paused.
     Route,
-    /// Any route that takes it.
+    /// A route that takes it: none does.
     AnyRoute,
     /// The end of the quarantine.
     Quarantine,
@@ -44,48 +50,32 @@ pub enum WaitsFor {
     Wallet,
     /// A merchant who is suspended or closed.
     Merchant,
-    /// Whoever decides a case about it.
+    /// A recipient who is blocked.
+    Recipient,
+    /// Whoever decides a case about it, or about its file.
     Person,
 }
 
 impl WaitsFor {
-    /// The word that operators read.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Call => "call",
-            Self::Turn => "turn",
-            Self::Answer => "answer",
-            Self::Window => "window",
-            Self::File => "file",
-            Self::Hours => "hours",
-            Self::Network => "network",
-            Self::Route => "route",
-            Self::AnyRoute => "any_route",
-            Self::Quarantine => "quarantine",
-            Self::Wallet => "wallet",
-            Self::Merchant => "merchant",
-            Self::Person => "person",
-        }
-    }
-
     /// The same in a sentence.
     #[must_use]
     pub const fn in_words(self) -> &'static str {
         match self {
-            Self::Call => "A host is at it: its network is being called.",
-            Self::Turn => "It is due, and is taken up when it is its turn.",
+            Self::Host => "A host is at it, or died over it a moment ago.",
+            Self::Turn => "Its route takes it when it is its turn.",
             Self::Answer => "It may have left: its network is asked about it again.",
             Self::Window => "It goes with the file that is made when the window closes.",
             Self::File => "It goes the way of the file that it is in.",
-            Self::Hours => "Its network is closed until then.",
+            Self::HeldFile => "The file that it goes with is held back.",
+            Self::Hours => "Its network is closed.",
             Self::Network => "Its network failed, or asked for patience, and is left alone.",
-            Self::Route => "Its route is paused, and no other one takes it.",
+            Self::Route => "Its route is paused.",
             Self::AnyRoute => "No route takes it.",
             Self::Quarantine => "Nothing live leaves until the quarantine ends.",
             Self::Wallet => "Its wallet is frozen.",
             Self::Merchant => "Its merchant is suspended or closed.",
-            Self::Person => "There is a case about it that somebody has to decide.",
+            Self::Recipient => "Its recipient is blocked.",
+            Self::Person => "There is a case that somebody has to decide.",
         }
     }
 }
@@ -93,105 +83,151 @@ impl WaitsFor {
 /// How a payment stands that is under way.
 #[derive(Clone, Debug)]
 pub struct Standing {
-    /// Its work.
-    pub work: Pending,
-    /// The name of the route in whose lane it is, unless that is gone.
+    /// The name of the route that it went over, or in whose lane it is.
     pub route: Option<String>,
-    /// What it waits for.
-    pub waits_for: WaitsFor,
-    /// Until when that lasts, where it ends by itself.
-    pub until: Option<Moment>,
+    /// What it waits for, and until when, where that ends by itself.
+    pub waits_for: (WaitsFor, Option<Moment>),
+    /// Whether nothing of it has left, so that it can still be kept back.
+    pub is_unsent: bool,
     /// Its open attempt.
     pub attempt: Option<Attempt>,
     /// The file that this is in.
     pub file: Option<PaymentFile>,
 }
 
-impl Standing {
-    /// Whether nothing of it has left, so that it can still be kept back.
-    #[must_use]
-    pub fn is_unsent(&self) -> bool {
-        match (&self.attempt, &self.file) {
-            (_, Some(_)) => false,
-            (attempt, None) => attempt.as_ref().is_none_or(|attempt| !attempt.bytes_left),
-        }
-    }
-}
-
 impl Transfers {
-    /// How the payments stand that are wanted, those that were made first at the beginning; one
-    /// more than a page has.
+    /// How a payment stands that has not ended, as this host sees it.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub async fn standings(&self, wanted: &Wanted) -> Result<Vec<Standing>, Problem> {
-        let found = db::in_time(backlog::list_pending(&self.db, wanted)).await?;
-        let ids: Vec<&str> = found.iter().map(|work| work.id.as_str()).collect();
-        let open = db::in_time(attempt::list_open_of(&self.db, &ids)).await?;
-        let mut open: HashMap<String, Attempt> =
-            open.into_iter().map(|attempt| (attempt.transfer_id.clone(), attempt)).collect();
-        let mut files: HashMap<PaymentFileId, PaymentFile> = HashMap::new();
-        for id in open.values().filter_map(|attempt| attempt.file_id.as_ref()) {
-            if !files.contains_key(id)
-                && let Some(file) = db::in_time(table::get(self.db.pool(), id)).await?
-            {
-                files.insert(id.clone(), file);
-            }
-        }
-        let routes = self.routes.all().await?;
-        let standing = |work: Pending| {
-            let attempt = open.remove(&work.id);
-            let file_id = attempt.as_ref().and_then(|attempt| attempt.file_id.as_ref());
-            let file = file_id.and_then(|id| files.get(id)).cloned();
-            let route = routes.iter().find(|ready| ready.route.id == work.route_id);
-            let (waits_for, until) =
-                self.waits_for(&work, (attempt.as_ref(), file.as_ref()), route);
-            let route = route.map(|ready| ready.route.name.clone());
-            Standing { work, route, waits_for, until, attempt, file }
+    pub async fn standing(&self, order: &Order, work: &Pending) -> Result<Standing, Problem> {
+        let attempts = attempt::list_attempts(self.db.pool(), &work.id).await?;
+        let attempt = attempts.iter().find(|known| known.state == AttemptState::Open).cloned();
+        let file = match attempt.as_ref().and_then(|attempt| attempt.file_id.as_ref()) {
+            Some(id) => table::get(self.db.pool(), id).await?,
+            None => None,
         };
-        Ok(found.into_iter().map(standing).collect())
+        let all = self.routes.all().await?;
+        let lane = all.iter().find(|ready| ready.route.id == work.route_id);
+        let its = file.as_ref().zip(attempt.as_ref());
+        let in_file = its.filter(|(file, attempt)| !goes_with_another(attempt, file));
+        let may_have_left = attempt.as_ref().is_some_and(|attempt| attempt.bytes_left);
+        let is_unsent = in_file.is_none() && (file.is_some() || !may_have_left);
+        let again = its.filter(|_| in_file.is_none());
+        let waits_for = match in_file {
+            _ if work.is_held => (WaitsFor::Host, None),
+            Some((file, _)) => self.in_file(file, &all).await?,
+            None if let Some((file, _)) = again => {
+                self.once_more((order, work), file, &all).await?
+            }
+            None if is_unsent => self.unsent((order, work), &attempts, lane).await?,
+            None => (WaitsFor::Answer, self.later(work)),
+        };
+        let route = attempt.as_ref().map(|attempt| attempt.route.clone());
+        let route = route.or_else(|| lane.map(|ready| ready.route.name.clone()));
+        Ok(Standing { route, waits_for, is_unsent, attempt, file })
     }
 
-    /// What a payment waits for, as this host sees it, and until when.
-    fn waits_for(
+    fn later(&self, work: &Pending) -> Option<Moment> {
+        Some(work.due_at).filter(|at| *at > self.now())
+    }
+
+    /// What waits that is in a file.
+    async fn in_file(
         &self,
-        work: &Pending,
-        (attempt, file): (Option<&Attempt>, Option<&PaymentFile>),
-        route: Option<&Arc<ReadyRoute>>,
-    ) -> (WaitsFor, Option<Moment>) {
-        let now = self.now();
-        let later = Some(work.due_at).filter(|at| *at > now);
-        if work.is_held {
-            return (WaitsFor::Call, None);
+        file: &PaymentFile,
+        routes: &[Arc<ReadyRoute>],
+    ) -> Result<(WaitsFor, Option<Moment>), Problem> {
+        let is_paused =
+            |ready: &Arc<ReadyRoute>| ready.route.id == file.route_id && ready.route.is_paused;
+        let ahead = |at: Moment| Some(at).filter(|at| *at > self.now());
+        if file.is_contradicted || self.is_in_question(file).await? {
+            return Ok((WaitsFor::Person, None));
         }
-        if let Some(file) = file {
-            let until = match file.state {
-                FileState::Collecting => Some(file.closes_at),
-                FileState::Acknowledged => Some(file.settles_at),
-                _ => None,
+        Ok(match file.state {
+            _ if !file.is_unsent() => {
+                let settles = ahead(file.settles_at);
+                (WaitsFor::File, settles.filter(|_| file.state == FileState::Acknowledged))
+            }
+            _ if file.env == Env::Live && self.quarantine.is_closed() => {
+                (WaitsFor::Quarantine, None)
+            }
+            _ if file.is_held => (WaitsFor::HeldFile, None),
+            _ if routes.iter().any(is_paused) => (WaitsFor::Route, None),
+            _ => (WaitsFor::File, ahead(file.closes_at)),
+        })
+    }
+
+    /// What is to join another file over the route of the one that came to nothing.
+    async fn once_more(
+        &self,
+        (order, work): (&Order, &Pending),
+        file: &PaymentFile,
+        routes: &[Arc<ReadyRoute>],
+    ) -> Result<(WaitsFor, Option<Moment>), Problem> {
+        if order.env == Env::Live && self.quarantine.is_closed() {
+            return Ok((WaitsFor::Quarantine, None));
+        }
+        match routes.iter().find(|ready| ready.route.id == file.route_id) {
+            Some(route) if !route.route.is_paused => self.window(order, work, route).await,
+            Some(_) => Ok((WaitsFor::Route, None)),
+            None => Ok((WaitsFor::AnyRoute, None)),
+        }
+    }
+
+    /// What waits of which nothing has left: for the route that takes it first.
+    async fn unsent(
+        &self,
+        (order, work): (&Order, &Pending),
+        tried: &[Attempt],
+        lane: Option<&Arc<ReadyRoute>>,
+    ) -> Result<(WaitsFor, Option<Moment>), Problem> {
+        if order.env == Env::Live && self.quarantine.is_closed() {
+            return Ok((WaitsFor::Quarantine, None));
+        }
+        let (now, wanted) = (self.now(), (order.currency, order.method.as_str(), order.env));
+        let carriers = self.routes.carriers(wanted, &order.merchant_id, order.amount).await;
+        let mut soonest: Option<(Moment, WaitsFor)> = None;
+        // Where there is none, that is the answer.
+        for route in carriers.unwrap_or_default() {
+            if !self.may_try(&route, tried) || matches!(self.suits(order, &route).await, Ok(false))
+            {
+                continue;
+            }
+            let (at, by) = match (route.opens_at(now), self.lanes.health(&route.route.id)) {
+                (Some(at), _) => (at, WaitsFor::Hours),
+                (None, (Health::Open(pause), _)) => (now.after(pause), WaitsFor::Network),
+                // Somebody tries it.
+                (None, (Health::HalfOpen, _)) => (now, WaitsFor::Network),
+                (None, (Health::Closed, _)) => return self.window(order, work, &route).await,
             };
-            return (WaitsFor::File, until.filter(|at| *at > now));
+            if soonest.is_none_or(|(known, _)| at < known) {
+                soonest = Some((at, by));
+            }
         }
-        if attempt.is_some_and(|attempt| attempt.bytes_left) {
-            return (WaitsFor::Answer, later);
-        }
-        if work.env == Env::Live && self.quarantine.is_closed() {
-            return (WaitsFor::Quarantine, None);
-        }
-        let Some(route) = route else { return (WaitsFor::AnyRoute, None) };
-        if route.route.is_paused {
-            return (WaitsFor::Route, None);
-        }
-        if let Some(opens_at) = route.opens_at(now) {
-            return (WaitsFor::Hours, Some(opens_at));
-        }
-        if let (Health::Open(pause), _) = self.lanes.health(&work.route_id) {
-            return (WaitsFor::Network, Some(now.after(pause)));
-        }
-        match later {
-            _ if work.unrouted_since.is_some() => (WaitsFor::AnyRoute, None),
-            Some(at) if route.goes_by_file() => (WaitsFor::Window, Some(at)),
-            later => (WaitsFor::Turn, later),
-        }
+        Ok(match soonest {
+            Some((at, by)) => (by, Some(at.max(work.due_at))),
+            None if lane.is_some_and(|ready| ready.route.is_paused) => (WaitsFor::Route, None),
+            None => (WaitsFor::AnyRoute, None),
+        })
+    }
+
+    /// What waits for a route that takes it: its turn, or the file of its next window.
+    async fn window(
+        &self,
+        order: &Order,
+        work: &Pending,
+        route: &ReadyRoute,
+    ) -> Result<(WaitsFor, Option<Moment>), Problem> {
+        let planned = route.timetable().map(|windows| windows.next(self.now(), order.amount));
+        let Some(planned) = planned.and_then(Result::ok) else {
+            return Ok((WaitsFor::Turn, self.later(work)));
+        };
+        let file = closing::find_of_closing(self.db.pool(), (route, &planned)).await?;
+        Ok(match file.is_some_and(|file| file.is_held) {
+            true => (WaitsFor::HeldFile, None),
+            // One that was closed before its time is followed by another.
+            false => (WaitsFor::Window, Some(planned.closing.closes_at.max(work.due_at))),
+        })
     }
 }

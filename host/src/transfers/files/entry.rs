@@ -42,6 +42,17 @@ enum Joining {
     Never(String),
 }
 
+/// Whether a payment is to join another file than the one that it is in: that was refused, is empty,
+/// or was made without it.
+pub(in super::super) fn goes_with_another(attempt: &Attempt, file: &PaymentFile) -> bool {
+    match file.state {
+        FileState::Acknowledged => attempt.network_id.is_none(),
+        FileState::Refused => attempt.sends < SENDS_MAX,
+        FileState::Empty => true,
+        _ => false,
+    }
+}
+
 impl<'a, F: Feature> Carry<'a, F> {
     /// Has it join the file of the next closing, or waits until that closes.
     pub(in super::super) async fn into_file(
@@ -86,7 +97,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         match prepared {
             Prepared::Ready(_) | Prepared::Refused(..) if ask_first => {
                 let why = "it may have left in a file before the database was restored";
-                self.cannot_send(why).await.map(|()| None)
+                self.may_be_forgotten(why).await.map(|()| None)
             }
             Prepared::Broken(why, _) => self.cannot_send(&why).await.map(|()| None),
             // In its turn at once: later, its window may have closed.
@@ -195,7 +206,7 @@ impl<'a, F: Feature> Carry<'a, F> {
                 self.later(limits::FILE_RETRY).await
             }
             // It has joined, and was left out when the file was made.
-            FileState::Acknowledged if attempt.network_id.is_none() => {
+            FileState::Acknowledged if goes_with_another(&attempt, &file) => {
                 let sends = attempt.sends - 1;
                 self.join_another(Attempt { sends, ..attempt }).await
             }
@@ -214,7 +225,7 @@ impl<'a, F: Feature> Carry<'a, F> {
                 let sends = attempt.sends - 1;
                 self.join_another(Attempt { sends, ..attempt }).await
             }
-            FileState::Refused if attempt.sends < SENDS_MAX => {
+            FileState::Refused if goes_with_another(&attempt, &file) => {
                 self.engine.tell_of_refusal(&file).await?;
                 self.join_another(attempt).await
             }
@@ -252,7 +263,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         // It may have joined one already that the database has forgotten.
         if self.engine.quarantine.asks_first(self.order.env, attempt.created_at) {
             let why = "it may have left in another file before the database was restored";
-            return self.cannot_send(why).await;
+            return self.may_be_forgotten(why).await;
         }
         // Its network has said of it what nobody can act on: a person finds out first.
         if cases::sql::is_any_open(self.engine.db.pool(), &outcome_unknown(&attempt)).await? {

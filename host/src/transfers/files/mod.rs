@@ -22,7 +22,7 @@ mod claims;
 pub mod closing;
 mod delivery;
 mod entries;
-mod entry;
+pub(super) mod entry;
 mod feeds;
 mod news;
 pub mod table;
