@@ -1,5 +1,6 @@
 -- Where merchants want to hear of events. owner is merchant and environment in one, the key by
--- which the writer finds who listens. Secrets are sealed; the old one counts until old_until.
+-- which the writer finds who listens. Secrets are sealed; old_secrets is an array of
+-- those that were replaced and until when each counts.
 CREATE TABLE webhook_endpoints (
     id                   TEXT PRIMARY KEY,
     owner                TEXT NOT NULL,
@@ -11,8 +12,7 @@ CREATE TABLE webhook_endpoints (
     is_active            BIGINT NOT NULL,
     disabled_reason      TEXT,
     secret               TEXT NOT NULL,
-    old_secret           TEXT,
-    old_until            BIGINT NOT NULL,
+    old_secrets          TEXT,
     last_success_at      BIGINT,
     last_failure_at      BIGINT,
     consecutive_failures BIGINT NOT NULL,

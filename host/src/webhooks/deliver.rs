@@ -276,7 +276,7 @@ impl Deliverer {
         if let Some(target) = known
             && target.endpoint.updated_at.micros() >= ready.version
             // A secret that no longer counts must not sign.
-            && (target.secrets.len() == 1 || target.endpoint.old_until > self.app.now())
+            && target.secrets.len() == 1 + target.endpoint.old_secrets(self.app.now()).count()
         {
             return Ok(Some(target));
         }
@@ -343,8 +343,8 @@ pub(super) fn open(app: &App, endpoint: Endpoint) -> Result<Target, Problem> {
         Ok(String::from_utf8(secret).map_err(Problem::internal)?.into())
     };
     let mut secrets = vec![open(&endpoint.secret)?];
-    if let Some(old) = endpoint.old_secret.as_deref().filter(|_| endpoint.old_until > app.now()) {
-        secrets.push(open(old)?);
+    for old in endpoint.old_secrets(app.now()) {
+        secrets.push(open(&old.secret)?);
     }
     Ok(Target { endpoint: Arc::new(endpoint), secrets })
 }

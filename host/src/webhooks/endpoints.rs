@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::audit;
 use crate::caller::Caller;
+use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::{self, bulk::RowChange};
 use crate::error::{ErrorCode, Problem};
@@ -19,7 +20,7 @@ use crate::ledger::{
 use crate::money::Minor;
 
 use super::deliver::sweep_deleted;
-use super::model::Endpoint;
+use super::model::{Endpoint, OldSecret};
 use super::record::health_key;
 use super::sql;
 use super::view::EndpointView;
@@ -125,8 +126,7 @@ pub(super) async fn create(
         is_active: true,
         disabled_reason: None,
         secret: sealed.map_err(Problem::internal)?,
-        old_secret: None,
-        old_until: crate::clock::Moment::default(),
+        old_secrets: Vec::new(),
         last_success_at: None,
         last_failure_at: None,
         consecutive_failures: 0,
@@ -219,10 +219,13 @@ pub(super) async fn rotate(
 ) -> Result<EndpointView, Problem> {
     let secret = new_secret(&app.ids);
     let sealed = app.keyring.seal(&app.ids, &Endpoint::place(&before.id), secret.as_bytes());
+    let now = app.now();
+    let until_us = now.after(limits::WEBHOOK_OLD_SECRET).micros();
+    let replaced = OldSecret { secret: before.secret.clone(), until_us };
+    let old = [replaced].into_iter().chain(before.old_secrets(now).cloned());
     let after = Endpoint {
         secret: sealed.map_err(Problem::internal)?,
-        old_secret: Some(before.secret.clone()),
-        old_until: app.now().after(limits::WEBHOOK_OLD_SECRET),
+        old_secrets: old.take(limits::WEBHOOK_OLD_SECRETS_MAX).collect(),
         updated_at: newer(app, &before),
         ..before.clone()
     };
@@ -298,7 +301,7 @@ fn record(
 
 /// An endpoint as the audit log shows it: that its secret was replaced, never which one it is.
 fn state(endpoint: &Endpoint) -> serde_json::Value {
-    let old_until = endpoint.old_secret.as_ref().map(|_| endpoint.old_until);
+    let old_until = endpoint.old_secrets.first().map(|old| Moment::from_micros(old.until_us));
     json!({
         "url": endpoint.url,
         "events": endpoint.events,
@@ -309,7 +312,7 @@ fn state(endpoint: &Endpoint) -> serde_json::Value {
 }
 
 /// Versions rise even where the clock does not: caches go by them.
-fn newer(app: &App, before: &Endpoint) -> crate::clock::Moment {
+fn newer(app: &App, before: &Endpoint) -> Moment {
     app.now().max(before.updated_at.after(Duration::from_micros(1)))
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::env::Env;
@@ -29,10 +31,8 @@ pub struct Endpoint {
     pub disabled_reason: Option<String>,
     /// The secret that signs.
     pub secret: String,
-    /// The one before.
-    pub old_secret: Option<String>,
-    /// Until when that one signs too.
-    pub old_until: Moment,
+    /// Those before, the last one first.
+    pub old_secrets: Vec<OldSecret>,
     /// When a delivery last arrived.
     pub last_success_at: Option<Moment>,
     /// When one last did not.
@@ -45,7 +45,21 @@ pub struct Endpoint {
     pub updated_at: Moment,
 }
 
+/// A secret that was replaced. Sealed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OldSecret {
+    /// The secret.
+    pub secret: String,
+    /// Until when it signs beside the new one, in microseconds.
+    pub until_us: i64,
+}
+
 impl Endpoint {
+    /// Secrets that were replaced and sign still.
+    pub fn old_secrets(&self, now: Moment) -> impl Iterator<Item = &OldSecret> {
+        self.old_secrets.iter().filter(move |old| Moment::from_micros(old.until_us) > now)
+    }
+
     /// The place in the table that its secrets are sealed to.
     #[must_use]
     pub fn place(id: &EndpointId) -> String {

@@ -17,7 +17,7 @@ use crate::events::outbox::{Ready, owner};
 use crate::id::{DeliveryId, EndpointId, Id as _, MerchantId};
 
 use super::lanes::{First, Hungry};
-use super::model::{Delivery, Endpoint, Status};
+use super::model::{Delivery, Endpoint, OldSecret, Status};
 
 /// How long it is from one look at what others have under way to the next: at first, and at most.
 const OTHERS_EVERY: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
@@ -38,7 +38,6 @@ pub(super) static ENDPOINTS: Table<Endpoint> = Table {
         text("events", |endpoint| names(&endpoint.events).into()),
         int("is_active", |endpoint| endpoint.is_active.into()),
         text("secret", |endpoint| (&endpoint.secret).into()),
-        int("old_until", |endpoint| endpoint.old_until.into()),
         int("consecutive_failures", |_| 0.into()),
         int("times_disabled", |_| 0.into()),
         int("updated_at", |endpoint| endpoint.updated_at.into()),
@@ -67,8 +66,9 @@ pub(super) static ENDPOINT_SECRETS: Update<Endpoint> = Update {
     key: text("id", |endpoint| endpoint.id.as_str().into()),
     columns: &[
         text("secret", |endpoint| (&endpoint.secret).into()),
-        text("old_secret", |endpoint| (&endpoint.old_secret).into()),
-        int("old_until", |endpoint| endpoint.old_until.into()),
+        text("old_secrets", |endpoint| {
+            serde_json::to_string(&endpoint.old_secrets).unwrap_or_default().into()
+        }),
         int("updated_at", |endpoint| endpoint.updated_at.into()),
     ],
     only_where: None,
@@ -196,7 +196,7 @@ pub(super) static QUEUE_FENCES: Lookup =
     Lookup { name: "webhook_queue", key: "delivery_id", columns: &[("fence", Int)], lock: true };
 
 const ENDPOINT_COLUMNS: &str = "id, merchant_id, env, url, events, is_ordered, is_active, \
-    disabled_reason, secret, old_secret, old_until, last_success_at, last_failure_at, \
+    disabled_reason, secret, old_secrets, last_success_at, last_failure_at, \
     consecutive_failures, created_at, updated_at";
 
 /// Names of events as the table holds them.
@@ -264,14 +264,18 @@ fn endpoint(row: &AnyRow) -> Result<Endpoint, sqlx::Error> {
         is_active: int("is_active")? != 0,
         disabled_reason: row.try_get("disabled_reason")?,
         secret: text("secret")?,
-        old_secret: row.try_get("old_secret")?,
-        old_until: Moment::from_micros(int("old_until")?),
+        old_secrets: old_secrets(row.try_get("old_secrets")?)?,
         last_success_at: moment("last_success_at")?,
         last_failure_at: moment("last_failure_at")?,
         consecutive_failures: int("consecutive_failures")?,
         created_at: Moment::from_micros(int("created_at")?),
         updated_at: Moment::from_micros(int("updated_at")?),
     })
+}
+
+fn old_secrets(kept: Option<String>) -> Result<Vec<OldSecret>, sqlx::Error> {
+    let read = kept.map(|text| serde_json::from_str(&text)).transpose();
+    read.map(Option::unwrap_or_default).map_err(|cause| sqlx::Error::Decode(Box::new(cause)))
 }
 
 /// Which deliveries are wanted; an empty text stands for any.

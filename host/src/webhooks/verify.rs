@@ -107,7 +107,7 @@ const CHECKS: &[Check] = &[
         name: "endpoint-secret",
         means: "is an endpoint whose secret is not sealed",
         finds: "SELECT id FROM webhook_endpoints WHERE secret NOT LIKE 's1.%' \
-                OR (old_secret IS NOT NULL AND old_secret NOT LIKE 's1.%')",
+                OR (old_secrets IS NOT NULL AND old_secrets NOT LIKE '[{\"secret\":\"s1.%')",
     },
     Check {
         name: "endpoint-disabled",

@@ -442,11 +442,9 @@ pub const CONNECTION_IDLE_MAX: Duration = Duration::from_secs(1);
 pub const DISPATCH_EVERY: Duration = Duration::from_millis(20);
 /// How often a lane is looked at for what is to be asked about, unless there was more of it.
 pub const ASK_EVERY: Duration = Duration::from_millis(100);
-/// A look into a lane that finds nothing and takes so long has gone past many merchants of whom
-/// nothing is due.
+/// A look into a lane that finds nothing in so long has gone past many who have nothing due.
 pub const LOOK_DEAR: Duration = Duration::from_millis(40);
-/// What has to be looked through again and again is left alone for so many times as long as that
-/// took,
+/// What is looked through again and again is left alone for so many times as long as that took,
 pub const LOOK_SHARE: u32 = 10;
 /// and what somebody waits for is looked for at least so often.
 pub const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
@@ -457,8 +455,7 @@ pub fn rest_after(took: Duration, (least, most): (Duration, Duration)) -> Durati
     (took * LOOK_SHARE).clamp(least, most)
 }
 
-/// Questions to a network that has asked for patience: nothing is asked, but whoever waits for too
-/// long is noticed.
+/// Questions to a network that wants patience: none is asked, but who waits too long is noticed.
 pub const PATIENT_QUESTIONS: usize = 8;
 /// A lane that is quick has as much claimed work at hand as it carries in this time.
 pub const CLAIM_AHEAD: Duration = Duration::from_millis(400);
@@ -515,6 +512,8 @@ pub const WEBHOOK_RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const WEBHOOK_FAILING_MAX: Duration = Duration::from_secs(5 * 24 * 3600);
 /// After a rotation the old secret signs beside the new one for this long.
 pub const WEBHOOK_OLD_SECRET: Duration = Duration::from_secs(60 * 60);
+/// Secrets of an endpoint that were replaced and sign beside the new one, at most.
+pub const WEBHOOK_OLD_SECRETS_MAX: usize = 4;
 /// Failures in a row after which an endpoint is left alone for a while.
 pub const WEBHOOK_BREAKER_FAILURES: i64 = 5;
 /// For how long at first, and at most.
