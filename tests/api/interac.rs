@@ -272,6 +272,8 @@ async fn a_beneficiary_that_is_named_by_an_address_has_no_bank(
         }
         assert_eq!(saved.json["interac_email"], "jane.tremblay@example.com");
         assert_eq!(saved.json["interac_first_name"], "Jane");
+        // No network tells the name.
+        assert_eq!(saved.json["account_name"], "Jane Tremblay");
     })
     .await;
 }

@@ -154,7 +154,7 @@ pub async fn list(
     let permit = app.long_answers.reads.acquire_for(&filters, caller.owner()).await?;
     let found = sql::list_beneficiaries(pool, &app.keyring, caller.owner(), &filter).await?;
     drop(permit);
-    Ok(Page::of(found.iter().map(BeneficiaryView::of).collect(), limit))
+    Ok(Page::of(found.iter().map(|it| BeneficiaryView::of(it, &app.rails)).collect(), limit))
 }
 
 /// Retrieve a beneficiary
@@ -168,7 +168,7 @@ pub async fn retrieve(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<BeneficiaryView>, Problem> {
-    Ok(Json(BeneficiaryView::of(&find(&app, &caller, &id).await?)))
+    Ok(Json(BeneficiaryView::of(&find(&app, &caller, &id).await?, &app.rails)))
 }
 
 /// What may be changed about a beneficiary.
@@ -231,7 +231,7 @@ pub async fn update(
         rename(&app, &caller, (&before, &mut after), name).await?;
     }
     store(&app, &caller, (&before, &after), ("beneficiary.update", None)).await?;
-    Ok(Json(BeneficiaryView::of(&after)))
+    Ok(Json(BeneficiaryView::of(&after, &app.rails)))
 }
 
 /// Where the merchant's name is the one that is paid to, another one is another recipient's until

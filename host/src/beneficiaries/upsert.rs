@@ -99,8 +99,11 @@ async fn attempt(
         Outcome::Changed => (200, false, None),
         Outcome::Restored => (200, false, Some(true)),
     };
-    let view =
-        BeneficiaryView { created: Some(created), restored, ..BeneficiaryView::of(&beneficiary) };
+    let view = BeneficiaryView {
+        created: Some(created),
+        restored,
+        ..BeneficiaryView::of(&beneficiary, &app.rails)
+    };
     let reply = Reply { status, body: serde_json::to_string(&view).map_err(Problem::internal)? };
     let action = match outcome {
         Outcome::Created => "beneficiary.create",

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::clock::Moment;
-use crate::rails;
+use crate::rails::{self, Registry};
 use crate::recipients::{Beneficiary, RecipientCorrection};
 
 /// A beneficiary.
@@ -33,7 +33,7 @@ pub struct BeneficiaryView {
     #[serde(flatten)]
     #[schema(value_type = AccountView)]
     pub account: Option<AccountView>,
-    /// The name on the account, as the bank has it.
+    /// The name on the account, as the bank has it; as it was given, where no network tells it.
     pub account_name: Option<String>,
     /// `individual` or `business`, where recipients are told apart.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -196,7 +196,11 @@ fn put(found: &mut Map<String, Value>, place: &str, value: Value) {
 impl BeneficiaryView {
     /// What a merchant sees of it.
     #[must_use]
-    pub fn of(beneficiary: &Beneficiary) -> Self {
+    pub fn of(beneficiary: &Beneficiary, rails: &Registry) -> Self {
+        let home = rails.home(beneficiary.currency, &beneficiary.method);
+        let has_names = home.is_none_or(|home| home.declaration.names.is_some());
+        // Where no network tells names there is the one that was given.
+        let given = || Some(beneficiary.name.clone()).filter(|_| !has_names);
         let shown = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
         let is_archived = beneficiary.deleted_at.is_some();
         let account_number = shown(beneficiary.recipient.account());
@@ -248,7 +252,7 @@ impl BeneficiaryView {
             phone: beneficiary.phone.clone(),
             currency: beneficiary.currency.to_string(),
             env: beneficiary.env.as_str(),
-            account_name: beneficiary.account_name.clone(),
+            account_name: beneficiary.account_name.clone().or_else(given),
             external_reference: beneficiary.external_reference.clone(),
             verification: beneficiary.verification.as_str(),
             correction: beneficiary
