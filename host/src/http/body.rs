@@ -158,8 +158,16 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
                 // What was sent may stand in it, and be as long as a body.
                 let mut why = why.split(" at line ").next().unwrap_or(&why).to_owned();
                 why.truncate(why.floor_char_boundary(WHY_BYTES_MAX));
-                let problem = Problem::because(ErrorCode::InvalidField, format!("{path}: {why}."));
-                if path == "." { problem } else { problem.field(path) }
+                let (path, why) = match (twice(&why), path.as_str()) {
+                    (Some(name), ".") => (name.to_owned(), "is sent twice".to_owned()),
+                    (Some(name), _) => (format!("{path}.{name}"), "is sent twice".to_owned()),
+                    (None, _) => (path, why),
+                };
+                let refused = |text| Problem::because(ErrorCode::InvalidField, text);
+                match path.as_str() {
+                    "." => refused(format!("{why}.")),
+                    _ => refused(format!("{path}: {why}.")).field(path),
+                }
             }
             _ => not_json(&cause),
         }
@@ -168,6 +176,11 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         Problem::because(ErrorCode::InvalidJson, "Something follows the JSON object.")
     })?;
     Ok(value)
+}
+
+/// The field that is sent twice, if that is why.
+fn twice(why: &str) -> Option<&str> {
+    why.strip_prefix("duplicate field `")?.strip_suffix('`')
 }
 
 /// An object within a body, or null: a list is not taken for its fields in order.
@@ -254,6 +267,10 @@ mod tests {
         assert_eq!(refusal("[1]").0, ErrorCode::InvalidBody);
         assert_eq!(refusal("3").0, ErrorCode::InvalidBody);
         assert_eq!(refusal("null").0, ErrorCode::InvalidBody);
+        let twice = refusal(r#"{"amount_minor": "5", "amount_minor": "6"}"#);
+        assert_eq!(twice, (ErrorCode::InvalidField, "amount_minor".into()));
+        let twice = refusal(r#"{"recipient": {"account_number": "5", "account_number": "6"}}"#);
+        assert_eq!(twice, (ErrorCode::InvalidField, "recipient.account_number".into()));
         assert_eq!(
             refusal(r#"{"amount_minor": 5}"#),
             (ErrorCode::InvalidField, "amount_minor".into())
