@@ -184,6 +184,17 @@ fn recall(id: &str) -> (String, Body) {
     (format!("payouts/{id}/recall"), Body::Json(json!({ "reason": "a test" })))
 }
 
+/// A call about a payout that waits for somebody.
+async fn about_what_waits(host: &TestHost, operation: &str) -> (String, Body) {
+    let verb = operation.split('_').next().unwrap_or_default();
+    let (scenario, amount) = match verb {
+        "release" | "reject" => ("fraud_hold", 100_000),
+        _ => ("paid", 400_000),
+    };
+    let path = format!("payouts/{}/{verb}", payout(host, scenario, amount).await);
+    (path, Body::Json(json!({ "reason": "a test" })))
+}
+
 /// A call of this operation that will succeed.
 async fn call(host: &TestHost, operation: &str) -> Call {
     let (merchant, wallet) = (&host.merchant.id, &host.merchant.test_wallet);
@@ -213,10 +224,8 @@ async fn call(host: &TestHost, operation: &str) -> Call {
             host.admin(Method::POST, &format!("wallets/{wallet}/freeze"), json!({})).await.ok();
             (format!("wallets/{wallet}/unfreeze"), Body::None)
         }
-        "approve_payout" => of_payout(payout(host, "paid", 400_000).await, "approve"),
-        "decline_payout" => of_payout(payout(host, "paid", 400_000).await, "decline"),
-        "release_payout" => of_payout(payout(host, "fraud_hold", 100_000).await, "release"),
-        "reject_payout" => of_payout(payout(host, "fraud_hold", 100_000).await, "reject"),
+        "approve_payout" | "decline_payout" | "cancel_any_payout" | "release_payout"
+        | "reject_payout" => about_what_waits(host, operation).await,
         "mark_payout_paid" => of_payout(payout(host, "processing", 100_000).await, "mark_paid"),
         "mark_payout_failed" => of_payout(payout(host, "processing", 100_000).await, "mark_failed"),
         "recall_payout" => recall(&claimed(host).await),

@@ -25,6 +25,7 @@ fn let_in(operation: &str) -> &'static [&'static str] {
         | "inspect_batch_items"
         | "list_waiting_payouts"
         | "inspect_payout"
+        | "inspect_payout_timeline"
         | "list_sessions"
         | "retrieve_session"
         | "sign_out"
@@ -33,7 +34,7 @@ fn let_in(operation: &str) -> &'static [&'static str] {
         | "begin_otp"
         | "confirm_otp"
         | "remove_otp" => &ROLES,
-        "approve_payout" | "decline_payout" | "refuse_approval_request" => {
+        "approve_payout" | "decline_payout" | "cancel_any_payout" | "refuse_approval_request" => {
             &["owner", "admin", "finance"]
         }
         "approve_batch" | "reject_batch" => &["owner", "admin"],
