@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::ach::pay_live;
 use crate::batches::{Payroll, bulk_key, rows};
 use crate::file_transport::{Over, acknowledge, close_window, with_files};
-use crate::lanes::patch;
+use crate::lanes::{absent_gateway, patch, route_before, with_two_routes};
 use crate::live::{pay, reference, until, until_asked, with_bank};
 use crate::team::join;
 use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira};
@@ -283,6 +283,34 @@ async fn what_is_queued_can_be_cancelled_by_an_operator_and_by_whoever_may(
         cancel(OPERATOR_TOKEN, ids[2], "k4").await.ok();
         assert_eq!(host.balance(&host.merchant.live_wallet).await, before);
         payroll.until(&batch, "completed_with_errors").await;
+    })
+    .await;
+}
+
+/// What never left is told as what it waits for: its network, and not another route.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_never_left_waits_for_its_network(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_two_routes(engine, async |host, _| {
+        // Its name is known from then on.
+        let first = pay(host, "0123456785").await.ok().id();
+        until(host, &first, "paid").await;
+        route_before(host, &absent_gateway(), &[]).await;
+        patch(host, "ngn_nip", json!({ "is_paused": true })).await.ok();
+        let mut ids = Vec::new();
+        for _ in 0..10 {
+            ids.push(pay(host, "0123456785").await.ok().id());
+        }
+        let its = until_it_waits(host, &ids[0], "network").await;
+        assert_eq!(its["attempt"]["may_have_left"], false, "{its}");
+        assert!(its["until"].is_string(), "{its}");
+        patch(host, "ngn_nip", json!({ "is_paused": false })).await.ok();
+        host.advance(300);
+        for id in &ids {
+            until(host, id, "paid").await;
+        }
     })
     .await;
 }

@@ -1,8 +1,8 @@
 //! Rate limits: fixed windows of one minute, a budget per holder and tier.
 //!
-//! A request takes its place in the window before it runs, and gets it back if this host fails, as
-//! often as the budget has places: a way to make it fail is no way around the limit. Windows are
-//! kept in this process: with several hosts, each gives out the whole budget.
+//! A request takes its place in the window before it runs, and gets it back if it is answered with
+//! 5xx or 429, as often as the budget has places: a way to make it fail is no way around the limit.
+//! Windows are kept in this process: with several hosts, each gives out the whole budget.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

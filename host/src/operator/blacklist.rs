@@ -127,10 +127,10 @@ pub async fn create(
         text(&field.name)?;
     }
     // A bank is called by whatever name its network has for it, or as payouts call it.
-    let bank = rail.declaration.recipient.bank.as_deref();
+    let (bank, code) = (rail.declaration.recipient.bank.as_deref(), text("bank_code")?);
     let given = |name: &str| {
         let own = text(name).ok().flatten();
-        own.or_else(|| text("bank_code").ok().flatten().filter(|_| bank == Some(name)))
+        own.or_else(|| code.clone().filter(|_| bank == Some(name)))
     };
     let checked = app.recipients.check(&rail, (&method, currency, Given::Identity), given).await?;
     let block = Block {

@@ -110,13 +110,20 @@ impl Transfers {
         let all = self.routes.all().await?;
         let lane = all.iter().find(|ready| ready.route.id == work.route_id);
         let its = file.as_ref().zip(attempt.as_ref());
-        let in_file = its.filter(|(file, attempt)| !goes_with_another(attempt, file));
+        let is_in_question = match &file {
+            Some(file) => file.is_contradicted || self.is_in_question(file).await?,
+            None => false,
+        };
+        // Nothing goes anywhere before a person has looked.
+        let in_file =
+            its.filter(|(file, attempt)| is_in_question || !goes_with_another(attempt, file));
         let may_have_left = attempt.as_ref().is_some_and(|attempt| attempt.bytes_left);
         let is_unsent = in_file.is_none() && (file.is_some() || !may_have_left);
         let again = its.filter(|_| in_file.is_none());
         let waits_for = match in_file {
             _ if work.is_held => (WaitsFor::Host, None),
-            Some((file, _)) => self.in_file(file, &all).await?,
+            Some(_) if is_in_question => (WaitsFor::Person, None),
+            Some((file, _)) => self.in_file(file, &all),
             None if let Some((file, _)) = again => {
                 self.once_more((order, work), file, &all).await?
             }
@@ -133,18 +140,15 @@ impl Transfers {
     }
 
     /// What waits that is in a file.
-    async fn in_file(
+    fn in_file(
         &self,
         file: &PaymentFile,
         routes: &[Arc<ReadyRoute>],
-    ) -> Result<(WaitsFor, Option<Moment>), Problem> {
+    ) -> (WaitsFor, Option<Moment>) {
         let is_paused =
             |ready: &Arc<ReadyRoute>| ready.route.id == file.route_id && ready.route.is_paused;
         let ahead = |at: Moment| Some(at).filter(|at| *at > self.now());
-        if file.is_contradicted || self.is_in_question(file).await? {
-            return Ok((WaitsFor::Person, None));
-        }
-        Ok(match file.state {
+        match file.state {
             _ if !file.is_unsent() => {
                 let settles = ahead(file.settles_at);
                 (WaitsFor::File, settles.filter(|_| file.state == FileState::Acknowledged))
@@ -155,7 +159,7 @@ impl Transfers {
             _ if file.is_held => (WaitsFor::HeldFile, None),
             _ if routes.iter().any(is_paused) => (WaitsFor::Route, None),
             _ => (WaitsFor::File, ahead(file.closes_at)),
-        })
+        }
     }
 
     /// What is to join another file over the route of the one that came to nothing.
@@ -179,9 +183,12 @@ impl Transfers {
     async fn unsent(
         &self,
         (order, work): (&Order, &Pending),
-        tried: &[Attempt],
+        attempts: &[Attempt],
         lane: Option<&Arc<ReadyRoute>>,
     ) -> Result<(WaitsFor, Option<Moment>), Problem> {
+        // Over its own route an attempt of which nothing left goes once more.
+        let over = attempts.iter().filter(|known| known.state != AttemptState::Open).cloned();
+        let tried: Vec<Attempt> = over.collect();
         if order.env == Env::Live && self.quarantine.is_closed() {
             return Ok((WaitsFor::Quarantine, None));
         }
@@ -190,7 +197,7 @@ impl Transfers {
         let mut soonest: Option<(Moment, WaitsFor)> = None;
         // Where there is none, that is the answer.
         for route in carriers.unwrap_or_default() {
-            if !self.may_try(&route, tried) || matches!(self.suits(order, &route).await, Ok(false))
+            if !self.may_try(&route, &tried) || matches!(self.suits(order, &route).await, Ok(false))
             {
                 continue;
             }
@@ -224,10 +231,16 @@ impl Transfers {
             return Ok((WaitsFor::Turn, self.later(work)));
         };
         let file = closing::find_of_closing(self.db.pool(), (route, &planned)).await?;
-        Ok(match file.is_some_and(|file| file.is_held) {
+        // What came after it was closed before its time goes with the next.
+        let closes_at = planned.closing.closes_at;
+        let joins = |file: &PaymentFile| {
+            file.state == FileState::Collecting
+                && (file.closes_at >= closes_at || order.queued_at <= file.closes_at)
+        };
+        Ok(match file.is_some_and(|file| file.is_held && joins(&file)) {
             true => (WaitsFor::HeldFile, None),
             // One that was closed before its time is followed by another.
-            false => (WaitsFor::Window, Some(planned.closing.closes_at.max(work.due_at))),
+            false => (WaitsFor::Window, Some(closes_at.max(work.due_at))),
         })
     }
 }

@@ -389,6 +389,16 @@ pub(super) async fn find_due_endpoints(
     Ok(found.into_iter().map(EndpointId::from_text).collect())
 }
 
+/// What has been due for longest: among which, in which order.
+const OLDEST: (&str, &str) = ("", "q.due_at, q.delivery_id");
+/// What was made last, of some that fell due last: it may be the turn of none of these.
+const NEWEST: (&str, &str) = (
+    "AND q.delivery_id IN (SELECT n.delivery_id FROM webhook_queue n \
+     WHERE n.endpoint_id = $2 AND n.due_at <= $3 AND n.lease_until < $4 \
+     ORDER BY n.due_at DESC LIMIT 100)",
+    "q.delivery_id DESC",
+);
+
 /// Claims deliveries of an endpoint that are due and that nobody holds, oldest first, for
 /// `lease` by the database's clock. Of an endpoint that wants order, only those that no
 /// earlier change of the same object waits before. What was handed over and turned away is due.
@@ -415,34 +425,35 @@ pub(super) async fn claim_deliveries(
         let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(now.micros());
         query.bind(serde_json::Value::from(ids).to_string()).execute(tx.conn()).await?;
     }
-    let (among, order) = match first {
-        First::Oldest => ("", "q.due_at, q.delivery_id"),
-        // However many there are, no more than some are looked at.
-        First::Newest => (
-            "AND q.delivery_id IN (SELECT n.delivery_id FROM webhook_queue n \
-             WHERE n.endpoint_id = $2 AND n.due_at <= $3 AND n.lease_until < $4 \
-             ORDER BY n.due_at DESC LIMIT 100)",
-            "q.delivery_id DESC",
-        ),
+    let turns = match first {
+        First::Oldest => &[OLDEST][..],
+        First::Newest => &[NEWEST, OLDEST],
     };
-    let sql = format!(
-        "UPDATE webhook_queue SET lease_until = $1, fence = fence + 1 WHERE delivery_id IN (\
-         SELECT q.delivery_id FROM webhook_queue q JOIN webhook_endpoints e ON e.id = q.endpoint_id \
-         WHERE q.endpoint_id = $2 AND e.is_active = 1 AND q.due_at <= $3 AND q.lease_until < $4 \
-         AND NOT EXISTS (SELECT 1 FROM webhook_queue o \
-         WHERE o.endpoint_id = q.endpoint_id AND o.object_id = q.object_id \
-         AND o.sequence < q.sequence) {among} ORDER BY {order} LIMIT $5 {skip}) \
-         RETURNING delivery_id"
-    );
     let lease_until = database_now.after(lease).micros();
-    let claimed: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
-        .bind(lease_until)
-        .bind(endpoint.as_str())
-        .bind(now.micros())
-        .bind(database_now.micros())
-        .bind(i64::try_from(*room).unwrap_or(1))
-        .fetch_all(tx.conn())
-        .await?;
+    let mut claimed: Vec<String> = Vec::new();
+    for (among, order) in turns {
+        let sql = format!(
+            "UPDATE webhook_queue SET lease_until = $1, fence = fence + 1 WHERE delivery_id IN (\
+             SELECT q.delivery_id FROM webhook_queue q JOIN webhook_endpoints e \
+             ON e.id = q.endpoint_id \
+             WHERE q.endpoint_id = $2 AND e.is_active = 1 AND q.due_at <= $3 AND q.lease_until < $4 \
+             AND NOT EXISTS (SELECT 1 FROM webhook_queue o \
+             WHERE o.endpoint_id = q.endpoint_id AND o.object_id = q.object_id \
+             AND o.sequence < q.sequence) {among} ORDER BY {order} LIMIT $5 {skip}) \
+             RETURNING delivery_id"
+        );
+        claimed = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+            .bind(lease_until)
+            .bind(endpoint.as_str())
+            .bind(now.micros())
+            .bind(database_now.micros())
+            .bind(i64::try_from(*room).unwrap_or(1))
+            .fetch_all(tx.conn())
+            .await?;
+        if !claimed.is_empty() {
+            break;
+        }
+    }
     let rows = if claimed.is_empty() {
         Vec::new()
     } else {
