@@ -286,6 +286,11 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
         "delivery-event",
     ),
     ("UPDATE webhook_endpoints SET secret = 'whsec_clear'", "endpoint-secret"),
+    (
+        "UPDATE webhook_endpoints SET old_secrets = '[{\"secret\":\"s1.x\",\"until_us\":1},\
+         {\"secret\":\"whsec_clear\",\"until_us\":1}]'",
+        "endpoint-secret",
+    ),
     ("UPDATE webhook_endpoints SET is_active = 0, disabled_reason = 'x'", "endpoint-disabled"),
     ("UPDATE webhook_endpoints SET owner = '{other}/test'", "endpoint-owner"),
     ("UPDATE webhook_endpoints SET url = 'https://bad.example/'", "endpoint-settings"),

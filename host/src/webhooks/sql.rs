@@ -389,17 +389,23 @@ pub(super) async fn find_due_endpoints(
     Ok(found.into_iter().map(EndpointId::from_text).collect())
 }
 
-/// What has been due for longest: among which, in which order.
-const OLDEST: (&str, &str) = ("", "q.due_at, q.delivery_id");
-/// What was made last, of some that fell due last: it may be the turn of none of these.
-const NEWEST: (&str, &str) = (
-    "AND q.delivery_id IN (SELECT n.delivery_id FROM webhook_queue n \
-     WHERE n.endpoint_id = $2 AND n.due_at <= $3 AND n.lease_until < $4 \
-     ORDER BY n.due_at DESC LIMIT 100)",
-    "q.delivery_id DESC",
-);
+/// Which of an endpoint's deliveries are claimed.
+struct Pick {
+    among: &'static str,
+    order: &'static str,
+}
 
-/// Claims deliveries of an endpoint that are due and that nobody holds, oldest first, for
+/// What has been due for longest.
+const OLDEST: Pick = Pick { among: "", order: "q.due_at, q.delivery_id" };
+/// What was made last, of some that fell due last: it may be the turn of none of these.
+const NEWEST: Pick = Pick {
+    among: "AND q.delivery_id IN (SELECT n.delivery_id FROM webhook_queue n \
+            WHERE n.endpoint_id = $2 AND n.due_at <= $3 AND n.lease_until < $4 \
+            ORDER BY n.due_at DESC LIMIT 100)",
+    order: "q.delivery_id DESC",
+};
+
+/// Claims deliveries of an endpoint that are due and that nobody holds, in the order wanted, for
 /// `lease` by the database's clock. Of an endpoint that wants order, only those that no
 /// earlier change of the same object waits before. What was handed over and turned away is due.
 pub(super) async fn claim_deliveries(
@@ -425,13 +431,13 @@ pub(super) async fn claim_deliveries(
         let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(now.micros());
         query.bind(serde_json::Value::from(ids).to_string()).execute(tx.conn()).await?;
     }
-    let turns = match first {
+    let picks = match first {
         First::Oldest => &[OLDEST][..],
         First::Newest => &[NEWEST, OLDEST],
     };
     let lease_until = database_now.after(lease).micros();
     let mut claimed: Vec<String> = Vec::new();
-    for (among, order) in turns {
+    for Pick { among, order } in picks {
         let sql = format!(
             "UPDATE webhook_queue SET lease_until = $1, fence = fence + 1 WHERE delivery_id IN (\
              SELECT q.delivery_id FROM webhook_queue q JOIN webhook_endpoints e \

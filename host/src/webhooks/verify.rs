@@ -107,7 +107,8 @@ const CHECKS: &[Check] = &[
         name: "endpoint-secret",
         means: "is an endpoint whose secret is not sealed",
         finds: "SELECT id FROM webhook_endpoints WHERE secret NOT LIKE 's1.%' \
-                OR (old_secrets IS NOT NULL AND old_secrets NOT LIKE '[{\"secret\":\"s1.%')",
+                OR (old_secrets IS NOT NULL AND old_secrets NOT LIKE '[{\"secret\":\"s1.%') \
+                OR REPLACE(old_secrets, '\"secret\":\"s1.', '') LIKE '%\"secret\":%'",
     },
     Check {
         name: "endpoint-disabled",
