@@ -158,15 +158,15 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
                 // What was sent may stand in it, and be as long as a body.
                 let mut why = why.split(" at line ").next().unwrap_or(&why).to_owned();
                 why.truncate(why.floor_char_boundary(WHY_BYTES_MAX));
-                let (path, why) = match (twice(&why), path.as_str()) {
-                    (Some(name), ".") => (name.to_owned(), "is sent twice".to_owned()),
-                    (Some(name), _) => (format!("{path}.{name}"), "is sent twice".to_owned()),
-                    (None, _) => (path, why),
-                };
                 let refused = |text| Problem::because(ErrorCode::InvalidField, text);
-                match path.as_str() {
-                    "." => refused(format!("{why}.")),
-                    _ => refused(format!("{path}: {why}.")).field(path),
+                match (twice(&why), path.as_str()) {
+                    (Some(name), ".") => refused(format!("{name} is sent twice.")).field(name),
+                    (Some(name), _) => {
+                        let field = format!("{path}.{name}");
+                        refused(format!("{field} is sent twice.")).field(field)
+                    }
+                    (None, ".") => refused(format!("{why}.")),
+                    (None, _) => refused(format!("{path}: {why}.")).field(path),
                 }
             }
             _ => not_json(&cause),

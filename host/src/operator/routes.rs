@@ -410,10 +410,10 @@ fn as_read(route: &Route) -> Guard {
 /// The route of this id, or the live one of this name.
 async fn find(app: &App, named: &str) -> Result<Route, Problem> {
     let routes = sql::list_routes(app.db.pool()).await?;
-    let is_it = |route: &Route| {
-        route.id.as_str() == named || (route.env == Env::Live && route.name == named)
-    };
-    let found = routes.into_iter().find(is_it);
+    let by_name = |route: &&Route| route.env == Env::Live && route.name == named;
+    // A name may look like an id.
+    let by_id = routes.iter().find(|route| route.id.as_str() == named);
+    let found = by_id.or_else(|| routes.iter().find(by_name)).cloned();
     found.ok_or_else(|| Problem::because(ErrorCode::NotFound, "No such route."))
 }
 
