@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::ach::{UNTIL_MONDAY, funded, pay_live, status, until_files};
 use crate::live::{until, with_bank};
 use crate::test_host::{Answer, Engine, TestHost};
+use crate::under_way::until_it_waits;
 
 /// The closings over the live route, the next one first.
 async fn windows(host: &TestHost) -> Vec<Value> {
@@ -60,6 +61,8 @@ async fn what_waits_leaves_when_a_window_is_closed_early(
         let after = windows(host).await;
         assert_eq!((after.len(), &after[0]["payments"]), (1, &json!(1)), "{after:?}");
         assert_ne!(after[0]["closes_at"], before[0]["closes_at"]);
+        let its = until_it_waits(host, &late, "window").await;
+        assert_eq!(its["until"], after[0]["closes_at"]);
         host.advance(UNTIL_MONDAY + 60);
         host.until_count("SELECT COUNT(*) FROM transfers WHERE lease_until > 0", 0).await;
         assert_eq!(status(host, &late).await, "queued");
@@ -80,6 +83,33 @@ async fn what_waits_leaves_when_a_window_is_closed_early(
         }
         let line = "SELECT COUNT(*) FROM audit WHERE action = 'window.close'";
         assert_eq!(host.count(line).await, 1);
+    })
+    .await;
+}
+
+/// What comes too late for it waits for the next, which may be held back.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_late_is_told_of_the_window_that_it_waits_for(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, _bank| {
+        funded(host, &host.merchant.live_key.clone()).await;
+        let first = pay_live(host, "77").await;
+        wait(host, 1).await;
+        close(host, &windows(host).await[0]).await.ok();
+        host.advance(30);
+        until(host, &first, "processing").await;
+        host.advance(2);
+        until_files(host, &[("delivered", 1)]).await;
+        let late = pay_live(host, "99").await;
+        wait(host, 1).await;
+        let next = windows(host).await.remove(0);
+        let its = until_it_waits(host, &late, "window").await;
+        assert_eq!(its["until"], next["closes_at"]);
+        let (next, why) = (next["id"].as_str().expect("an id"), json!({ "reason": "a call" }));
+        host.admin(Method::POST, &format!("windows/{next}/hold"), why).await.ok();
+        until_it_waits(host, &late, "held_file").await;
     })
     .await;
 }

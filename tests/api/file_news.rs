@@ -265,6 +265,8 @@ async fn what_is_stopped_after_it_was_acknowledged_is_not_paid_by_itself(
         tell(host, server, "stopped.json", stopped).await;
         taken(host, 2).await;
         assert_eq!(open_cases(host, "file_contradicted").await, 1);
+        let its = until_it_waits(host, &id, "person").await;
+        assert_eq!(its["cases"][0]["kind"], "file_contradicted", "{its}");
         for _ in 0..80 {
             host.advance(3_600);
             tokio::time::sleep(std::time::Duration::from_millis(30)).await;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::live::{until, with_bank};
 use crate::test_host::{Engine, TestHost, unique, with};
+use crate::under_way::until_it_waits;
 
 pub(crate) fn wire() -> Value {
     json!({
@@ -50,6 +51,8 @@ async fn a_payment_waits_until_its_network_opens(
             host.until_count("SELECT COUNT(*) FROM transfers WHERE lease_until > 0", 0).await;
         }
         assert_eq!(host.count("SELECT COUNT(*) FROM attempts").await, 0);
+        let its = until_it_waits(host, &stays, "hours").await;
+        assert_eq!(its["until"], "2026-11-23T02:00:00.000Z");
         let cancel = format!("/v1/payouts/{goes}/cancel");
         let reason = json!({ "reason": "no longer needed" });
         let gone = host.send(Method::POST, &cancel, &key, &[], Some(reason)).await.ok();

@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use crate::ach::pay_live;
 use crate::batches::{Payroll, bulk_key, rows};
 use crate::file_transport::{Over, acknowledge, close_window, with_files};
+use crate::hostile::{hostile, with_hostile};
 use crate::lanes::{absent_gateway, patch, route_before, with_two_routes};
 use crate::live::{pay, reference, until, until_asked, with_bank};
 use crate::team::join;
-use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira};
+use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira, unique};
 
 async fn list(host: &TestHost, query: &str) -> Value {
     let path = format!("/admin/v1/payouts/under_way?{query}");
@@ -89,6 +90,11 @@ async fn what_has_not_left_says_what_keeps_it(
         let waiting = until_waits(host, "turn").await;
         let its = &waiting[0]["under_way"];
         assert_eq!(its["until"], its["next_look_at"]);
+        let bounds = |most: Value| json!({ "settings": { "bounds.most_minor": most } });
+        patch(host, "ngn_nip", bounds(json!("1"))).await.ok();
+        until_waits(host, "any_route").await;
+        patch(host, "ngn_nip", bounds(Value::Null)).await.ok();
+        until_waits(host, "turn").await;
         let block = json!({
             "scope": "platform", "currency": "NGN", "reason": "reported stolen",
             "bank_code": first["recipient_bank_code"],
@@ -311,6 +317,25 @@ async fn what_never_left_waits_for_its_network(
         for id in &ids {
             until(host, id, "paid").await;
         }
+    })
+    .await;
+}
+
+/// What a network says of a recipient is masked, as it is in the timeline.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_network_repeats_of_a_recipient_is_masked(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, _| {
+        let id = host.pay_as(&host.merchant.live_key, &unique(), hostile("echo")).await.ok();
+        let (id, account) = (id.id(), id.json["recipient_account"].clone());
+        until(host, &id, "processing").await;
+        until_asked(host, &id, 0).await;
+        let its = standing(host, &id).await;
+        let said = its["attempt"]["last_answer"].as_str().expect("words");
+        let account = account.as_str().expect("an account");
+        assert!(said.contains("is busy") && !said.contains(account), "{said}");
     })
     .await;
 }

@@ -23,7 +23,7 @@ use crate::payouts::model::{Change, Payout, Status};
 use crate::payouts::review::{
     FileSeen, ReviewRequest, Seen, action, possible, review, see_file, teammates,
 };
-use crate::payouts::{PayoutTransfers, PayoutView, sql};
+use crate::payouts::{self, PayoutTransfers, PayoutView};
 use crate::transfers::recall::{ClaimedForRecall, Recall};
 use crate::wasm::rail::RecallReason;
 
@@ -366,7 +366,7 @@ pub async fn recall(
     }
     let (why, reason_code) = reason_for(body.value.reason_code)?;
     let reason = required("reason", body.value.reason)?;
-    let payout = find(&app, &id).await?;
+    let payout = payouts::get(&app, &id).await?;
     if !matches!(payout.status, Status::Processing | Status::Paid) {
         let status = payout.status;
         let message =
@@ -427,7 +427,7 @@ async fn recall_claimed(
     }
     let feature = PayoutTransfers(app.clone());
     app.transfers.recall(&feature, claimed, why).await?;
-    let payout = feature.settled(find(app, id.as_str()).await?).await?;
+    let payout = feature.settled(payouts::get(app, id.as_str()).await?).await?;
     if let Some(once) = once {
         let late = vec![(once.key, shown(&payout))];
         let command = Command::new(move |_| {
@@ -449,12 +449,6 @@ fn recalled_before(done: ledger::Done<Payout>) -> Result<Response, Problem> {
         }
         done => answer(done, shown),
     }
-}
-
-async fn find(app: &App, id: &str) -> Result<Payout, Problem> {
-    let missing = || Problem::new(ErrorCode::PayoutNotFound);
-    let id = PayoutId::parse_either(id).ok_or_else(missing)?;
-    sql::get_payout(app.db.pool(), &id).await?.ok_or_else(missing)
 }
 
 async fn run(

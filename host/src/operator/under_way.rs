@@ -218,12 +218,12 @@ async fn describe(app: &App, payout: &Payout, work: &Pending) -> Result<UnderWay
         false => None,
     };
     use WaitsFor::{Host, Hours, Network, Quarantine, Route};
-    let (waits_for, until) = match (standing.waits_for, kept_back) {
-        ((found, _), Some(by)) if found != Host => (by, None),
+    let wait = match (standing.wait.what, kept_back) {
+        (found, Some(by)) if found != Host => by.into(),
         // Whoever decides a case can do nothing about these.
-        (found @ (Host | Quarantine | Route | Hours | Network, _), _) => found,
-        _ if has_own_case => (WaitsFor::Person, None),
-        (found, _) => found,
+        (Host | Quarantine | Route | Hours | Network, _) => standing.wait,
+        _ if has_own_case => WaitsFor::Person.into(),
+        _ => standing.wait,
     };
     let attempt = standing.attempt.map(|attempt| OpenAttempt {
         reference: attempt.rail_reference,
@@ -232,7 +232,7 @@ async fn describe(app: &App, payout: &Payout, work: &Pending) -> Result<UnderWay
         sent_at: attempt.sent_at,
         sends: attempt.sends,
         queries: attempt.queries,
-        last_answer: attempt.message,
+        last_answer: standing.last_answer,
     });
     let file = standing.file.map(|file| ItsFile {
         id: file.id.to_string(),
@@ -241,9 +241,9 @@ async fn describe(app: &App, payout: &Payout, work: &Pending) -> Result<UnderWay
         is_held: file.is_held,
     });
     Ok(UnderWay {
-        waits_for,
-        message: waits_for.in_words(),
-        until,
+        waits_for: wait.what,
+        message: wait.what.in_words(),
+        until: wait.until,
         next_look_at: work.due_at,
         no_route_since: work.unrouted_since,
         route: standing.route,

@@ -15,7 +15,7 @@ use crate::http::{Page, PageQuery, Query, filter};
 use crate::id::PayoutId;
 use crate::payouts::http::Timeline;
 use crate::payouts::model::{Payout, Status};
-use crate::payouts::{PayoutView, sql};
+use crate::payouts::{self, PayoutView, sql};
 
 use super::under_way::{self, UnderWay};
 
@@ -112,7 +112,7 @@ pub async fn retrieve(
     actor: Actor,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    let payout = seen(&app, &actor, &id).await?;
+    let payout = payouts::seen(&app, &actor, &id).await?;
     let mut shown = view(&app, &payout).await?;
     if actor.merchant().is_none() {
         shown.under_way = under_way::of(&app, &payout).await?;
@@ -133,16 +133,8 @@ pub async fn show_timeline(
     actor: Actor,
     Path(id): Path<String>,
 ) -> Result<Json<Timeline>, Problem> {
-    let payout = seen(&app, &actor, &id).await?;
+    let payout = payouts::seen(&app, &actor, &id).await?;
     Ok(Json(Timeline::of(&app, &payout).await?))
-}
-
-/// The payout of this id, if whoever asks may see it.
-async fn seen(app: &App, actor: &Actor, id: &str) -> Result<Payout, Problem> {
-    let missing = || Problem::new(ErrorCode::PayoutNotFound);
-    let id = PayoutId::parse_either(id).ok_or_else(missing)?;
-    let payout = sql::get_payout(app.db.pool(), &id).await?;
-    payout.filter(|payout| actor.sees(&payout.merchant_id)).ok_or_else(missing)
 }
 
 /// A payout as operators see it.

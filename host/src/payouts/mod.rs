@@ -49,6 +49,6 @@ pub use accept::{Verdict, compare};
 pub use change::changing;
 pub use draft::{Deciding, Draft, Named, prepare};
 pub use resolve::{Accompanied, resolve};
-pub use retrieve::get;
+pub use retrieve::{get, seen};
 pub use transfer::PayoutTransfers;
 pub use view::PayoutView;

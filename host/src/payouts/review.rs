@@ -25,7 +25,7 @@ use crate::transfers::{Claim, Claimed, Failure};
 use super::change::{Accompanying, change};
 use super::fx;
 use super::model::{Change, Payout, Status};
-use super::retrieve::get;
+use super::retrieve::{get, seen};
 
 /// A change that the operator or a teammate asks for.
 #[derive(Clone, Debug)]
@@ -71,8 +71,7 @@ impl FileSeen {
             FileState::Sending | FileState::Unclear | FileState::Delivered => "sent",
             FileState::Acknowledged | FileState::Refused | FileState::Empty => file.state.as_str(),
         };
-        let is_in_question = file.is_contradicted || app.transfers.is_in_question(file).await?;
-        Ok(Self { stage, is_in_question })
+        Ok(Self { stage, is_in_question: app.transfers.is_in_question(file).await? })
     }
 }
 
@@ -121,7 +120,7 @@ pub async fn review(
             false => None,
         };
         let in_file = match &claim {
-            Some(claim) => find_in_file(app, claim, request.asked_about).await,
+            Some(claim) => file_as_seen(app, claim, request.asked_about).await,
             None => Ok(None),
         };
         let in_file = match (in_file, &claim) {
@@ -155,10 +154,7 @@ pub async fn possible(
     request: &ReviewRequest,
 ) -> Result<Payout, Problem> {
     require_evidence(what, request)?;
-    let payout = get(app, id).await?;
-    if !request.actor.sees(&payout.merchant_id) {
-        return Err(Problem::new(ErrorCode::PayoutNotFound));
-    }
+    let payout = seen(app, &request.actor, id).await?;
     refuse_row(&payout, what)?;
     payout.after(what, None, app.now())?;
     Ok(payout)
@@ -389,7 +385,7 @@ async fn open_file(app: &App, payout: &str) -> Result<Option<PaymentFile>, Probl
 }
 
 /// The file that the payment of a claim is in, as whoever decides has seen it.
-async fn find_in_file(
+async fn file_as_seen(
     app: &App,
     claim: &Claim,
     asked_about: Option<Seen>,

@@ -335,9 +335,6 @@ impl<'a, F: Feature> Carry<'a, F> {
             Err(problem) => return Err(problem),
         };
         let (mut pause, mut opens): (Option<Duration>, Option<Moment>) = (None, None);
-        if tried.iter().any(|tried| serials::nth_of(tried.number) >= serials::ATTEMPTS_MAX) {
-            return Ok(Err(Later::Nobody));
-        }
         let mut rails = candidates.iter().map(|route| &route.route.rail);
         let has_other_rails = rails.next().is_some_and(|first| rails.any(|rail| rail != first));
         for route in candidates {
@@ -480,15 +477,16 @@ fn is_no_route(problem: &Problem) -> bool {
 }
 
 impl Transfers {
-    /// Whether a route can be tried that some attempts were made before it. One that was repaired
-    /// since nothing left over it is worth another.
+    /// Whether a route can be tried after these attempts. One that was repaired since nothing left
+    /// over it is worth another; after many there is none.
     pub(super) fn may_try(&self, route: &ReadyRoute, tried: &[Attempt]) -> bool {
         let tags = || route.fingerprints(&self.keyring);
         let is_tried = tried.iter().any(|tried| {
             tried.route_id == route.route.id
                 && (tried.bytes_left || tags().contains(&tried.fingerprint))
         });
-        route.takes_payments() && !is_tried
+        let is_last = |tried: &Attempt| serials::nth_of(tried.number) >= serials::ATTEMPTS_MAX;
+        route.takes_payments() && !is_tried && !tried.iter().any(is_last)
     }
 
     /// Whether a route takes the payment as it stands: one of another rail than the recipient was

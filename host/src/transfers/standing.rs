@@ -9,12 +9,13 @@ use utoipa::ToSchema;
 use crate::clock::Moment;
 use crate::env::Env;
 use crate::error::Problem;
+use crate::id::RouteId;
 use crate::rails::ReadyRoute;
 
 use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
 use super::backlog::Pending;
-use super::files::closing;
+use super::files::closing::{self, Ahead};
 use super::files::entry::goes_with_another;
 use super::files::table::{self, FileState, PaymentFile};
 use super::lanes::Health;
@@ -80,19 +81,50 @@ impl WaitsFor {
     }
 }
 
+/// What a payment waits for, and until when, where that ends by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait {
+    /// What for.
+    pub what: WaitsFor,
+    /// Until when.
+    pub until: Option<Moment>,
+}
+
+impl From<WaitsFor> for Wait {
+    fn from(what: WaitsFor) -> Self {
+        Self { what, until: None }
+    }
+}
+
 /// How a payment stands that is under way.
 #[derive(Clone, Debug)]
 pub struct Standing {
     /// The name of the route that it went over, or in whose lane it is.
     pub route: Option<String>,
-    /// What it waits for, and until when, where that ends by itself.
-    pub waits_for: (WaitsFor, Option<Moment>),
+    /// What it waits for.
+    pub wait: Wait,
     /// Whether nothing of it has left, so that it can still be kept back.
     pub is_unsent: bool,
     /// Its open attempt.
     pub attempt: Option<Attempt>,
+    /// What was learnt of that last, masked.
+    pub last_answer: Option<String>,
     /// The file that this is in.
     pub file: Option<PaymentFile>,
+}
+
+/// How far a payment has come.
+enum Place<'a> {
+    /// In a file of which its network has said what does not fit: it goes nowhere.
+    InQuestion,
+    /// In a file.
+    InFile(&'a PaymentFile),
+    /// In one that came to nothing: it joins another.
+    ToAnother(&'a PaymentFile),
+    /// It may have left by itself.
+    MayHaveLeft,
+    /// Nothing of it has left.
+    Unsent,
 }
 
 impl Transfers {
@@ -102,80 +134,75 @@ impl Transfers {
     /// The database cannot be read.
     pub async fn standing(&self, order: &Order, work: &Pending) -> Result<Standing, Problem> {
         let attempts = attempt::list_attempts(self.db.pool(), &work.id).await?;
-        let attempt = attempts.iter().find(|known| known.state == AttemptState::Open).cloned();
-        let file = match attempt.as_ref().and_then(|attempt| attempt.file_id.as_ref()) {
+        let attempt = attempts.iter().find(|known| known.state == AttemptState::Open);
+        let file = match attempt.and_then(|attempt| attempt.file_id.as_ref()) {
             Some(id) => table::get(self.db.pool(), id).await?,
             None => None,
         };
-        let all = self.routes.all().await?;
-        let lane = all.iter().find(|ready| ready.route.id == work.route_id);
-        let its = file.as_ref().zip(attempt.as_ref());
-        let is_in_question = match &file {
-            Some(file) => file.is_contradicted || self.is_in_question(file).await?,
-            None => false,
+        let place = match (attempt, &file) {
+            (_, Some(file)) if self.is_in_question(file).await? => Place::InQuestion,
+            (Some(open), Some(file)) if goes_with_another(open, file) => Place::ToAnother(file),
+            (_, Some(file)) => Place::InFile(file),
+            (Some(open), None) if open.bytes_left => Place::MayHaveLeft,
+            (_, None) => Place::Unsent,
         };
-        // Nothing goes anywhere before a person has looked.
-        let in_file =
-            its.filter(|(file, attempt)| is_in_question || !goes_with_another(attempt, file));
-        let may_have_left = attempt.as_ref().is_some_and(|attempt| attempt.bytes_left);
-        let is_unsent = in_file.is_none() && (file.is_some() || !may_have_left);
-        let again = its.filter(|_| in_file.is_none());
-        let waits_for = match in_file {
-            _ if work.is_held => (WaitsFor::Host, None),
-            Some(_) if is_in_question => (WaitsFor::Person, None),
-            Some((file, _)) => self.in_file(file, &all),
-            None if let Some((file, _)) = again => {
-                self.once_more((order, work), file, &all).await?
-            }
-            None if is_unsent => self.unsent((order, work), &attempts, lane).await?,
-            None => (WaitsFor::Answer, self.later(work)),
+        let is_unsent = matches!(place, Place::ToAnother(_) | Place::Unsent);
+        let is_quarantined = order.env == Env::Live && self.quarantine.is_closed();
+        let wait = match place {
+            _ if work.is_held => WaitsFor::Host.into(),
+            Place::InQuestion => WaitsFor::Person.into(),
+            Place::InFile(file) => self.in_file(file).await?,
+            Place::MayHaveLeft => Wait { what: WaitsFor::Answer, until: self.ahead(work.due_at) },
+            Place::ToAnother(_) | Place::Unsent if is_quarantined => WaitsFor::Quarantine.into(),
+            Place::ToAnother(file) => self.once_more((order, work), file).await?,
+            Place::Unsent => self.unsent((order, work), &attempts).await?,
         };
-        let route = attempt.as_ref().map(|attempt| attempt.route.clone());
-        let route = route.or_else(|| lane.map(|ready| ready.route.name.clone()));
-        Ok(Standing { route, waits_for, is_unsent, attempt, file })
+        let route = attempt.map_or(&work.route_id, |attempt| &attempt.route_id);
+        let route = self.route(route).await?;
+        let masked = |said: &String| {
+            let rail = route.as_ref().map(|ready| &ready.rail);
+            rail.map(|rail| rail.redactor.text(said, &order.recipient))
+        };
+        let last_answer = attempt.and_then(|attempt| attempt.message.as_ref()).and_then(masked);
+        let named = attempt.map(|attempt| attempt.route.clone());
+        let route = named.or_else(|| route.map(|ready| ready.route.name.clone()));
+        Ok(Standing { route, wait, is_unsent, attempt: attempt.cloned(), last_answer, file })
     }
 
-    fn later(&self, work: &Pending) -> Option<Moment> {
-        Some(work.due_at).filter(|at| *at > self.now())
+    /// An instant, if it lies ahead.
+    fn ahead(&self, at: Moment) -> Option<Moment> {
+        Some(at).filter(|at| *at > self.now())
+    }
+
+    /// The route of this id, unless it is gone, or its rail.
+    async fn route(&self, id: &RouteId) -> Result<Option<Arc<ReadyRoute>>, Problem> {
+        let all = self.routes.all().await?;
+        Ok(all.iter().find(|ready| ready.route.id == *id).cloned())
     }
 
     /// What waits that is in a file.
-    fn in_file(
-        &self,
-        file: &PaymentFile,
-        routes: &[Arc<ReadyRoute>],
-    ) -> (WaitsFor, Option<Moment>) {
-        let is_paused =
-            |ready: &Arc<ReadyRoute>| ready.route.id == file.route_id && ready.route.is_paused;
-        let ahead = |at: Moment| Some(at).filter(|at| *at > self.now());
-        match file.state {
-            _ if !file.is_unsent() => {
-                let settles = ahead(file.settles_at);
-                (WaitsFor::File, settles.filter(|_| file.state == FileState::Acknowledged))
+    async fn in_file(&self, file: &PaymentFile) -> Result<Wait, Problem> {
+        let route = self.route(&file.route_id).await?;
+        Ok(match file.state {
+            FileState::Acknowledged => {
+                Wait { what: WaitsFor::File, until: self.ahead(file.settles_at) }
             }
+            _ if !file.is_unsent() => WaitsFor::File.into(),
             _ if file.env == Env::Live && self.quarantine.is_closed() => {
-                (WaitsFor::Quarantine, None)
+                WaitsFor::Quarantine.into()
             }
-            _ if file.is_held => (WaitsFor::HeldFile, None),
-            _ if routes.iter().any(is_paused) => (WaitsFor::Route, None),
-            _ => (WaitsFor::File, ahead(file.closes_at)),
-        }
+            _ if file.is_held => WaitsFor::HeldFile.into(),
+            _ if route.is_some_and(|ready| ready.route.is_paused) => WaitsFor::Route.into(),
+            _ => Wait { what: WaitsFor::File, until: self.ahead(file.closes_at) },
+        })
     }
 
     /// What is to join another file over the route of the one that came to nothing.
-    async fn once_more(
-        &self,
-        (order, work): (&Order, &Pending),
-        file: &PaymentFile,
-        routes: &[Arc<ReadyRoute>],
-    ) -> Result<(WaitsFor, Option<Moment>), Problem> {
-        if order.env == Env::Live && self.quarantine.is_closed() {
-            return Ok((WaitsFor::Quarantine, None));
-        }
-        match routes.iter().find(|ready| ready.route.id == file.route_id) {
-            Some(route) if !route.route.is_paused => self.window(order, work, route).await,
-            Some(_) => Ok((WaitsFor::Route, None)),
-            None => Ok((WaitsFor::AnyRoute, None)),
+    async fn once_more(&self, of: (&Order, &Pending), file: &PaymentFile) -> Result<Wait, Problem> {
+        match self.route(&file.route_id).await? {
+            Some(route) if !route.route.is_paused => self.taken_by(&route, of).await,
+            Some(_) => Ok(WaitsFor::Route.into()),
+            None => Ok(WaitsFor::AnyRoute.into()),
         }
     }
 
@@ -184,14 +211,10 @@ impl Transfers {
         &self,
         (order, work): (&Order, &Pending),
         attempts: &[Attempt],
-        lane: Option<&Arc<ReadyRoute>>,
-    ) -> Result<(WaitsFor, Option<Moment>), Problem> {
+    ) -> Result<Wait, Problem> {
         // Over its own route an attempt of which nothing left goes once more.
         let over = attempts.iter().filter(|known| known.state != AttemptState::Open).cloned();
         let tried: Vec<Attempt> = over.collect();
-        if order.env == Env::Live && self.quarantine.is_closed() {
-            return Ok((WaitsFor::Quarantine, None));
-        }
         let (now, wanted) = (self.now(), (order.currency, order.method.as_str(), order.env));
         let carriers = self.routes.carriers(wanted, &order.merchant_id, order.amount).await;
         let mut soonest: Option<(Moment, WaitsFor)> = None;
@@ -206,41 +229,40 @@ impl Transfers {
                 (None, (Health::Open(pause), _)) => (now.after(pause), WaitsFor::Network),
                 // Somebody tries it.
                 (None, (Health::HalfOpen, _)) => (now, WaitsFor::Network),
-                (None, (Health::Closed, _)) => return self.window(order, work, &route).await,
+                (None, (Health::Closed, _)) => return self.taken_by(&route, (order, work)).await,
             };
             if soonest.is_none_or(|(known, _)| at < known) {
                 soonest = Some((at, by));
             }
         }
-        Ok(match soonest {
-            Some((at, by)) => (by, Some(at.max(work.due_at))),
-            None if lane.is_some_and(|ready| ready.route.is_paused) => (WaitsFor::Route, None),
-            None => (WaitsFor::AnyRoute, None),
+        if let Some((at, what)) = soonest {
+            return Ok(Wait { what, until: Some(at.max(work.due_at)) });
+        }
+        let lane = self.route(&work.route_id).await?;
+        Ok(match lane.is_some_and(|ready| ready.route.is_paused) {
+            true => WaitsFor::Route.into(),
+            false => WaitsFor::AnyRoute.into(),
         })
     }
 
     /// What waits for a route that takes it: its turn, or the file of its next window.
-    async fn window(
+    async fn taken_by(
         &self,
-        order: &Order,
-        work: &Pending,
         route: &ReadyRoute,
-    ) -> Result<(WaitsFor, Option<Moment>), Problem> {
+        (order, work): (&Order, &Pending),
+    ) -> Result<Wait, Problem> {
+        let turn = Wait { what: WaitsFor::Turn, until: self.ahead(work.due_at) };
         let planned = route.timetable().map(|windows| windows.next(self.now(), order.amount));
-        let Some(planned) = planned.and_then(Result::ok) else {
-            return Ok((WaitsFor::Turn, self.later(work)));
-        };
-        let file = closing::find_of_closing(self.db.pool(), (route, &planned)).await?;
-        // What came after it was closed before its time goes with the next.
-        let closes_at = planned.closing.closes_at;
-        let joins = |file: &PaymentFile| {
-            file.state == FileState::Collecting
-                && (file.closes_at >= closes_at || order.queued_at <= file.closes_at)
-        };
-        Ok(match file.is_some_and(|file| file.is_held && joins(&file)) {
-            true => (WaitsFor::HeldFile, None),
-            // One that was closed before its time is followed by another.
-            false => (WaitsFor::Window, Some(closes_at.max(work.due_at))),
+        let Some(planned) = planned.and_then(Result::ok) else { return Ok(turn) };
+        let own = (order.queued_at, order.amount);
+        Ok(match closing::ahead(self.db.pool(), (route, planned), own).await? {
+            Ahead::Joins(file) | Ahead::Waits(_, Some(file)) if file.is_held => {
+                WaitsFor::HeldFile.into()
+            }
+            Ahead::Waits(planned, _) => {
+                Wait { what: WaitsFor::Window, until: Some(planned.closing.closes_at) }
+            }
+            Ahead::Joins(_) | Ahead::Never(_) => turn,
         })
     }
 }

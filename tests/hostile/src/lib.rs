@@ -63,6 +63,10 @@ impl Payouts for Hostile {
         if payment.narration == "refuse us" {
             return Outcome::Refused(Refusal { code: "US".into(), message: "as asked".into() });
         }
+        if payment.narration == "echo" {
+            let account = railhead_rail::fields::value(&payment.recipient, "account_number");
+            return Outcome::Unknown(format!("the account {account} is busy"));
+        }
         if payment.narration == "accept" {
             return match post("pay", payment.reference.clone()) {
                 Ok(_) => Outcome::Accepted(accepted(&payment)),

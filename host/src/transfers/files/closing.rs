@@ -149,6 +149,43 @@ pub(super) fn after(
     timetable.next(at, amount).map_err(Problem::internal)
 }
 
+/// What becomes of a payment before a closing that lies ahead.
+pub enum Ahead {
+    /// An operator has closed the window before its time, and it was in time for that: it joins.
+    Joins(Box<PaymentFile>),
+    /// It waits for this closing, of which somebody may have opened the file.
+    Waits(Box<Planned>, Option<Box<PaymentFile>>),
+    /// There is none, in words.
+    Never(String),
+}
+
+/// What becomes of a payment that was queued then and is of this amount. Where a window was closed
+/// before its time and without it, it goes with the next, whoever holds that file back.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn ahead(
+    pool: &AnyPool,
+    (route, mut planned): (&ReadyRoute, Planned),
+    (queued_at, amount): (Moment, Minor),
+) -> Result<Ahead, Problem> {
+    loop {
+        let file = find_of_closing(pool, (route, &planned)).await?.map(Box::new);
+        match file {
+            Some(file) if file.closes_at < planned.closing.closes_at => {
+                if file.state == FileState::Collecting && queued_at <= file.closes_at {
+                    return Ok(Ahead::Joins(file));
+                }
+            }
+            file => return Ok(Ahead::Waits(Box::new(planned), file)),
+        }
+        match after(timetable(route)?, &planned, amount) {
+            Ok(next) => planned = next,
+            Err(why) => return Ok(Ahead::Never(why.to_string())),
+        }
+    }
+}
+
 /// Makes what waits for a closing due that an operator has closed before its time; answers how
 /// many payments that were. Whoever looked for a file a moment ago may still have put one off.
 ///

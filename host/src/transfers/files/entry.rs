@@ -25,7 +25,7 @@ use super::super::order::{Feature, Order, OrderStage, Step, Writes};
 use super::super::serials;
 use super::super::strangers::presentable;
 use super::super::work::{self, Claimed, InFile};
-use super::closing::{self, NewFile, slot};
+use super::closing::{self, Ahead, NewFile, slot};
 use super::table::{self, FileState, PaymentFile};
 use super::{Doing, digest_of, timetable};
 
@@ -322,44 +322,18 @@ impl<'a, F: Feature> Carry<'a, F> {
         };
         let now = self.engine.now();
         if planned.closing.closes_at > now {
-            return self.ahead(route, planned).await;
+            let (pool, own) = (self.engine.db.pool(), (self.order.queued_at, self.order.amount));
+            return Ok(match closing::ahead(pool, (route, planned), own).await? {
+                Ahead::Joins(file) => Joining::Now(file),
+                Ahead::Waits(planned, _) => Joining::At(planned.closing.closes_at),
+                Ahead::Never(why) => Joining::Never(why),
+            });
         }
         let file = self.file(route, &planned).await?;
         Ok(match file.state {
             FileState::Collecting => Joining::Now(Box::new(file)),
             _ => Joining::At(now.after(limits::FILES_POLL)),
         })
-    }
-
-    /// The file of a closing that is still to come, if an operator has closed its window before its
-    /// time; where that is over, the next one.
-    async fn ahead(
-        &self,
-        route: &Arc<ReadyRoute>,
-        mut planned: Planned,
-    ) -> Result<Joining, Problem> {
-        loop {
-            let closes_at = planned.closing.closes_at;
-            let slot = slot(route, &planned.closing);
-            let file = match self.order.env {
-                Env::Live => table::by_slot(self.engine.db.pool(), &slot).await?,
-                Env::Test => None,
-            };
-            match file.filter(|file| file.closes_at < closes_at) {
-                None => return Ok(Joining::At(closes_at)),
-                // What came after it was closed waits for the next, whoever holds it back.
-                Some(file)
-                    if file.state == FileState::Collecting
-                        && self.order.queued_at <= file.closes_at =>
-                {
-                    return Ok(Joining::Now(Box::new(file)));
-                }
-                Some(_) => match closing::after(timetable(route)?, &planned, self.order.amount) {
-                    Ok(next) => planned = next,
-                    Err(why) => return Ok(Joining::Never(why.to_string())),
-                },
-            }
-        }
     }
 
     /// The closing that it has waited for, if that was a moment ago, and otherwise the next.

@@ -340,15 +340,16 @@ impl Transfers {
         self.writer.work(case.opening(&self.ids)).await.map(drop)
     }
 
-    /// Whether a network has said of a whole file, since it answered, what does not fit that, and nobody
-    /// has looked yet. What was said a moment before may have been written down by another clock.
+    /// Whether a network has both refused and acknowledged a file, or has said of it, since it answered,
+    /// what does not fit that, and nobody has looked yet. What was said a moment before may have been
+    /// written down by another clock.
     ///
     /// # Errors
     /// The database cannot be read.
     pub async fn is_in_question(&self, file: &PaymentFile) -> Result<bool, Problem> {
         let about = (file.id.as_str(), CaseKind::FileContradicted);
         let since = file.answered_at.unwrap_or_default().before(limits::CLOCKS_APART);
-        Ok(cases::sql::is_open_since(self.db.pool(), about, since).await?)
+        Ok(file.is_contradicted || cases::sql::is_open_since(self.db.pool(), about, since).await?)
     }
 
     /// Ends the cases about what nobody knew of a file.
