@@ -36,16 +36,7 @@ pub fn price(rules: &Rules, facts: &Facts<'_>) -> Result<Vec<Line>, String> {
 
 impl Conditions {
     fn hold(&self, facts: &Facts<'_>) -> bool {
-        let wanted = [
-            ("merchant", &self.merchant),
-            ("currency", &self.currency),
-            ("method", &self.method),
-            ("kind", &self.kind),
-        ];
-        wanted.into_iter().all(|(name, want)| match want {
-            Some(want) => facts.string(name) == Some(want),
-            None => true,
-        })
+        self.wanted().all(|(fact, want)| facts.string(fact) == Some(want))
     }
 }
 
@@ -71,7 +62,8 @@ mod tests {
     use super::*;
 
     const BUILT_IN: &str = include_str!("../rules.toml");
-    const HEAD: &str = "manifest = 1\n[pack]\n";
+    const HEAD: &str = "manifest = 1\n[pack]\nname = 'own'\n\
+        facts = ['merchant', 'currency', 'method', 'kind', 'amount_minor']\n";
 
     fn payout(merchant: &str, currency: &str, amount: i64) -> Vec<Fact> {
         vec![
@@ -150,6 +142,13 @@ mod tests {
                 "levy[0]"
             ]
         );
+        // The host tells a pack what it lists, and nothing else.
+        let text = "manifest = 1\n[pack]\nfacts = ['method']\n[[price]]\n\
+                    when = { currency = 'NGN', method = 'nip' }\ntiers = [{ flat_minor = 1 }]\n\
+                    [[levy]]\namount_minor = 1\nlabel = '";
+        let problems = Rules::read(&format!("{text}{}'\n", "x".repeat(65))).expect_err("mistakes");
+        let places: Vec<_> = problems.iter().map(|problem| problem.at.as_str()).collect();
+        assert_eq!(places, ["pack.facts", "price[0].when.currency", "levy[0].label"]);
         for typo in ["tax_percent = '7,5'", "tax = '7.5'", "tiers = [{ flat = 1 }]"] {
             let text = format!("{HEAD}[[price]]\ntiers = [{{ flat_minor = 1 }}]\n{typo}\n");
             assert!(Rules::read(&text).is_err(), "{typo}");

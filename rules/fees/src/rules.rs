@@ -11,8 +11,7 @@ use crate::percent::Percent;
 pub struct Rules {
     #[serde(rename = "manifest")]
     _manifest: i64,
-    #[serde(rename = "pack")]
-    _pack: toml::Table,
+    pack: Pack,
     /// Prices, the first match counts.
     #[serde(default)]
     pub price: Vec<Price>,
@@ -20,6 +19,19 @@ pub struct Rules {
     #[serde(default)]
     pub levy: Vec<Levy>,
 }
+
+/// What the pack says of itself.
+#[derive(Clone, Debug, Deserialize)]
+struct Pack {
+    /// What it is told of a payout.
+    #[serde(default)]
+    facts: Vec<String>,
+    #[serde(flatten)]
+    _rest: toml::Table,
+}
+
+/// Bytes of a line's name that the host takes.
+const LABEL_BYTES_MAX: usize = 64;
 
 /// Which payouts a rule is for. What is left out matches everything.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -92,13 +104,20 @@ impl Rules {
     pub fn read(text: &str) -> Result<Self, Vec<Problem>> {
         let rules: Self = toml::from_str(text)
             .map_err(|cause| vec![Problem::new("rules.toml", cause.to_string())])?;
+        let facts = &rules.pack.facts;
         let mut problems = Vec::new();
+        // A price is one of an amount.
+        refuse_unlisted("amount_minor", facts, "pack.facts", &mut problems);
         for (index, price) in rules.price.iter().enumerate() {
-            price.check(&format!("price[{index}]"), &mut problems);
+            price.check(&format!("price[{index}]"), facts, &mut problems);
         }
         for (index, levy) in rules.levy.iter().enumerate() {
             let at = format!("levy[{index}]");
-            levy.when.check(&at, &mut problems);
+            levy.when.check(&at, facts, &mut problems);
+            if levy.label.len() > LABEL_BYTES_MAX {
+                let message = format!("must not be longer than {LABEL_BYTES_MAX} bytes");
+                problems.push(Problem::new(format!("{at}.label"), message));
+            }
             if levy.amount_minor < 0 || levy.from_minor < 0 {
                 problems.push(Problem::new(at, "amounts must not be negative"));
             }
@@ -107,9 +126,17 @@ impl Rules {
     }
 }
 
+/// What the pack is not told matches nothing, and the next price would count in its stead.
+fn refuse_unlisted(fact: &str, facts: &[String], at: &str, problems: &mut Vec<Problem>) {
+    if !facts.iter().any(|listed| listed == fact) {
+        let message = format!("the pack is not told {fact}: list it in pack.facts");
+        problems.push(Problem::new(at, message));
+    }
+}
+
 impl Price {
-    fn check(&self, at: &str, problems: &mut Vec<Problem>) {
-        self.when.check(at, problems);
+    fn check(&self, at: &str, facts: &[String], problems: &mut Vec<Problem>) {
+        self.when.check(at, facts, problems);
         if self.tiers.is_empty() {
             problems.push(Problem::new(format!("{at}.tiers"), "needs at least one tier"));
         }
@@ -134,7 +161,21 @@ impl Price {
 }
 
 impl Conditions {
-    fn check(&self, at: &str, problems: &mut Vec<Problem>) {
+    /// Each fact that a payout may have to show, with what is wanted of it.
+    pub fn wanted(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let all = [
+            ("merchant", &self.merchant),
+            ("currency", &self.currency),
+            ("method", &self.method),
+            ("kind", &self.kind),
+        ];
+        all.into_iter().filter_map(|(fact, want)| Some((fact, want.as_deref()?)))
+    }
+
+    fn check(&self, at: &str, facts: &[String], problems: &mut Vec<Problem>) {
+        for (fact, _) in self.wanted() {
+            refuse_unlisted(fact, facts, &format!("{at}.when.{fact}"), problems);
+        }
         if !matches!(self.kind.as_deref(), None | Some("single" | "batch")) {
             problems.push(Problem::new(format!("{at}.when.kind"), "must be single or batch"));
         }
