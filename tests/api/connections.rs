@@ -3,6 +3,7 @@
 use std::fs::Permissions;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
 
 use http::Method;
 use railhead::clock::Clock;
@@ -11,12 +12,14 @@ use railhead::id::IdGenerator;
 use railhead::keyring::Keyring;
 use railhead::start::{Sources, start};
 use rstest::rstest;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::receiver::{authority_file, certificate_files};
+use crate::team::join;
 use crate::test_host::{
-    Answer, Database, Engine, OPERATOR_TOKEN, TestHost, client, config, naira, with_host,
+    Answer, Database, Engine, OPERATOR_TOKEN, TestHost, client, config, naira, unique, with_host,
     with_host_configured,
 };
 
@@ -64,6 +67,60 @@ async fn hundreds_of_half_sent_heads_take_nobody_elses_place(
         assert!(heard.is_empty());
     })
     .await;
+}
+
+/// A request is begun with a good key or session, and its last byte is kept back until that is gone.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_lost_the_right_while_a_body_arrived_has_lost_it(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let merchant = host.merchant.id.clone();
+        let admin = join(host, &merchant, ("ada", "admin")).await;
+        let path = format!("/admin/v1/merchants/{merchant}/keys");
+        let key = json!({ "env": "test", "label": "mine", "capabilities": ["payout_create"] });
+        let live = host.merchant.live_key.clone();
+        let mut begun = vec![
+            begin(host, (&live, "/v1/payouts"), &naira(100_000)).await,
+            begin(host, (&admin.token, &path), &key).await,
+        ];
+        let one = format!("members/{}", admin.id);
+        host.admin(Method::DELETE, &one, json!({ "reason": "left" })).await.ok();
+        host.admin(
+            Method::PATCH,
+            &format!("merchants/{merchant}"),
+            json!({ "status": "suspended" }),
+        )
+        .await
+        .ok();
+        // Longer than a body takes that is on its way.
+        tokio::time::sleep(Duration::from_millis(120)).await;
+        let mut heard = Vec::new();
+        for stream in &mut begun {
+            stream.write_all(b"}").await.expect("sent");
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.expect("an answer");
+            heard.push(answer.split(' ').nth(1).expect("a status").to_owned());
+        }
+        assert_eq!(heard, ["403", "401"]);
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 0);
+        assert_eq!(host.count("SELECT COUNT(*) FROM api_keys WHERE label = 'mine'").await, 0);
+    })
+    .await;
+}
+
+/// Sends all of a request but its last byte.
+async fn begin(host: &TestHost, (who, path): (&str, &str), body: &Value) -> TcpStream {
+    let body = body.to_string();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: railhead\r\nauthorization: Bearer {who}\r\n\
+         idempotency-key: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n",
+        unique(),
+        body.len()
+    );
+    say(host, &(head + &body[..body.len() - 1])).await
 }
 
 #[rstest]

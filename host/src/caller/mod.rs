@@ -17,7 +17,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use subtle::ConstantTimeEq as _;
@@ -31,6 +31,7 @@ use crate::auth::{ApiKey, Capability, Merchant, Permission};
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
+use crate::http::body::StillAdmitted;
 use crate::http::limiter::{Standing, Tier};
 use crate::http::metrics::verb;
 use crate::http::peer;
@@ -156,7 +157,9 @@ async fn merchant_gate(app: App, mut request: Request, next: Next) -> Response {
         Ok(caller) => {
             let budget = (caller.key.id.to_string(), tier(&request));
             let record = Record::begin(&app, &caller, &request);
+            let again = still_admitted(&app, (&request, address), Gate::Merchants);
             request.extensions_mut().insert(caller);
+            request.extensions_mut().insert(again);
             let response = spend(&app, budget, request, next).await;
             if let Some(record) = record {
                 record.end(&response);
@@ -184,7 +187,9 @@ async fn actor_gate(app: App, mut request: Request, next: Next) -> Response {
             let budget = (format!("actor {}", actor.name), tier);
             let told = actor.session.is_some().then(|| actor.clone());
             let path = audit::shortened(request.uri().path());
+            let again = still_admitted(&app, (&request, address), Gate::Actors);
             request.extensions_mut().insert(actor);
+            request.extensions_mut().insert(again);
             let response = spend(&app, budget, request, next).await;
             if let Some(member) = told {
                 write_down_denied(&app, &member, &path, &response);
@@ -331,12 +336,37 @@ async fn identify(
     Ok(Caller { key, merchant, address })
 }
 
+/// Who lets a request in.
+#[derive(Clone, Copy)]
+enum Gate {
+    Merchants,
+    Actors,
+}
+
+/// How to look once more at whoever sends a request, when its body has arrived.
+fn still_admitted(app: &App, (request, address): (&Request, IpAddr), gate: Gate) -> StillAdmitted {
+    let (app, header) = (app.clone(), request.headers().get(AUTHORIZATION).cloned());
+    StillAdmitted(Arc::new(move || {
+        let (app, header) = (app.clone(), header.clone());
+        Box::pin(async move {
+            let token = token(header.as_ref()).map(str::to_owned);
+            match gate {
+                Gate::Merchants => identify(&app, token, address).await.map(drop),
+                Gate::Actors => recognise(&app, token, address).await.map(drop),
+            }
+        })
+    }))
+}
+
 /// The token of the `Authorization` header.
 ///
 /// # Errors
 /// `missing_api_key`, or `invalid_api_key` for another scheme.
 pub fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
-    let header = headers.get(AUTHORIZATION);
+    token(headers.get(AUTHORIZATION))
+}
+
+fn token(header: Option<&HeaderValue>) -> Result<&str, Problem> {
     let header = header.ok_or_else(|| Problem::new(ErrorCode::MissingApiKey))?;
     let (scheme, token) = header.to_str().ok().and_then(|value| value.split_once(' ')).unzip();
     match (scheme, token.map(str::trim)) {

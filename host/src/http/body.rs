@@ -2,7 +2,9 @@
 
 use std::fmt::Formatter;
 use std::marker::PhantomData;
-use std::time::Duration;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
@@ -109,10 +111,22 @@ fn essence(request: &Request) -> &str {
     content_type.and_then(|value| value.split(';').next()).unwrap_or("").trim()
 }
 
+/// Whether whoever began a request may still make it. A body may take seconds, and whoever sends it
+/// says how many: long enough to lose a key or a session meanwhile.
+#[derive(Clone)]
+pub struct StillAdmitted(pub Arc<dyn Fn() -> Admission + Send + Sync>);
+
+/// Nothing, or why not.
+pub type Admission = Pin<Box<dyn Future<Output = Result<(), Problem>> + Send>>;
+
+/// What takes longer to arrive is from somebody who is looked at once more.
+const LOOKED_AT_AGAIN: Duration = Duration::from_millis(100);
+
 /// A body as it arrived, within the limits of every body.
 ///
 /// # Errors
-/// `body_too_large`, `invalid_json` for one that does not arrive whole and in time.
+/// `body_too_large`, `invalid_json` for one that does not arrive whole and in time; and why whoever
+/// sent it may not do so any more.
 pub async fn read(request: Request) -> Result<Bytes, Problem> {
     read_at_most(request, (limits::BODY_BYTES_MAX, limits::BODY_MAX)).await
 }
@@ -121,18 +135,26 @@ async fn read_at_most(
     request: Request,
     (bytes_max, longest): (usize, Duration),
 ) -> Result<Bytes, Problem> {
-    let reading = axum::body::to_bytes(request.into_body(), bytes_max);
+    let (mut parts, body) = request.into_parts();
+    let begun = Instant::now();
+    let reading = axum::body::to_bytes(body, bytes_max);
     let read = tokio::time::timeout(longest, reading).await;
     let read = read.map_err(|_| {
         let message = format!("The body did not arrive within {} s.", longest.as_secs());
         Problem::because(ErrorCode::InvalidJson, message)
     })?;
-    read.map_err(|cause| match std::error::Error::source(&cause) {
+    let read = read.map_err(|cause| match std::error::Error::source(&cause) {
         Some(source) if source.is::<http_body_util::LengthLimitError>() => {
             Problem::new(ErrorCode::BodyTooLarge)
         }
         _ => Problem::because(ErrorCode::InvalidJson, "The body did not arrive whole."),
-    })
+    })?;
+    if begun.elapsed() > LOOKED_AT_AGAIN
+        && let Some(StillAdmitted(ask)) = parts.extensions.remove()
+    {
+        ask().await?;
+    }
+    Ok(read)
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
