@@ -86,6 +86,11 @@ impl Shared {
     }
 }
 
+/// What it was shown, as a gateway under test repeats it.
+fn heard(headers: &HeaderMap) -> Value {
+    headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).into()
+}
+
 async fn name(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> String {
     shared.note(&headers);
     json!({ "Data": { "VerificationReport": { "Matched": true } } }).to_string()
@@ -109,7 +114,7 @@ async fn order(
     let key = reference.as_str().expect("a reference").to_owned();
     shared.paid.lock().expect("a lock").insert(key, account);
     let decision = json!({ "endToEndIdentification": reference, "response": response });
-    (status, json!({ "transactions": [decision] }).to_string())
+    (status, json!({ "transactions": [decision], "heard": heard(&headers) }).to_string())
 }
 
 async fn status(
@@ -120,7 +125,7 @@ async fn status(
     shared.note(&headers);
     let paid = shared.paid.lock().expect("a lock");
     let is_known = paid.get(&reference).is_some_and(|account| !account.ends_with(FORGOTTEN));
-    let mut answer = json!({ "endToEndIdentification": reference });
+    let mut answer = json!({ "endToEndIdentification": reference, "heard": heard(&headers) });
     if !is_known {
         return (StatusCode::NOT_FOUND, answer.to_string());
     }

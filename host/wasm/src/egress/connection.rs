@@ -1,5 +1,6 @@
 //! Connections that count what is written to them, and are kept for the next request.
 
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,9 +25,10 @@ const IDLE_MAX: Duration = Duration::from_secs(4);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 const IDLE_CONNECTIONS_MAX: usize = 256;
 
-/// Idle connections to one server with one set of credentials.
+/// Idle connections to one server with one set of credentials, the one that was used last at the
+/// end.
 #[derive(Default)]
-pub(super) struct Pool(Mutex<Vec<Idle>>);
+pub(super) struct Pool(Mutex<VecDeque<Idle>>);
 
 struct Idle {
     connection: Connection,
@@ -148,14 +150,22 @@ impl Network {
 impl Pool {
     fn take(&self) -> Option<Connection> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|idle| idle.since.elapsed() < IDLE_MAX && !idle.connection.sender.is_closed());
-        idle.pop().map(|idle| idle.connection)
+        let now = Instant::now();
+        while idle.front().is_some_and(|oldest| now - oldest.since >= IDLE_MAX) {
+            idle.pop_front();
+        }
+        loop {
+            let Idle { connection, .. } = idle.pop_back()?;
+            if !connection.sender.is_closed() {
+                return Some(connection);
+            }
+        }
     }
 
     fn keep(&self, connection: Connection) {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE_CONNECTIONS_MAX {
-            idle.push(Idle { connection, since: Instant::now() });
+            idle.push_back(Idle { connection, since: Instant::now() });
         }
     }
 }

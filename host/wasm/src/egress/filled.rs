@@ -9,6 +9,8 @@ pub(crate) struct Filled {
     leaves: Vec<u8>,
     /// With stars in place of secrets; none where there are no secrets.
     shown: Option<Vec<u8>>,
+    /// The secrets, as they are written here.
+    secrets: Vec<Vec<u8>>,
 }
 
 impl Filled {
@@ -27,6 +29,19 @@ impl Filled {
     pub(crate) fn secret(&mut self, bytes: &[u8]) {
         self.shown.get_or_insert_with(|| self.leaves.clone()).extend_from_slice(STARS);
         self.leaves.extend_from_slice(bytes);
+        self.secrets.push(bytes.to_vec());
+    }
+
+    /// The same secret in plain: who hears it may write it otherwise.
+    pub(crate) fn also_secret(&mut self, plain: &[u8]) {
+        if self.secrets.last().is_none_or(|written| written != plain) {
+            self.secrets.push(plain.to_vec());
+        }
+    }
+
+    /// What nobody may see of it.
+    pub(crate) fn take_secrets(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.secrets)
     }
 
     /// What may be shown.
@@ -56,6 +71,7 @@ mod tests {
         filled.secret(b"hunter2");
         filled.open(b", twice".to_vec());
         assert_eq!(filled.shown(), b"Bearer ****, twice");
+        assert_eq!(filled.take_secrets(), [b"hunter2"]);
         assert_eq!(filled.leaves(), b"Bearer hunter2, twice");
         let mut open = Filled::default();
         open.open(b"nothing".to_vec());

@@ -103,6 +103,8 @@ pub(super) struct Outgoing {
     pub(super) path: Filled,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Filled,
+    /// What its network is told in confidence, as it may repeat it.
+    pub(super) secrets: Vec<Vec<u8>>,
 }
 
 /// A whole answer.
@@ -115,6 +117,9 @@ pub struct Answer {
     /// The body, within the endpoint's limit.
     pub body: Vec<u8>,
 }
+
+/// Fewer bytes may be a word of the network's own: what it says with it is heard.
+const SECRET_BYTES_MIN: usize = 8;
 
 /// Headers by which a network says for how long it wants to be left alone.
 const PATIENCE: [&str; 2] = ["retry-after", "date"];
@@ -211,19 +216,22 @@ enum Because {
 /// Bytes with stars in place of others, in small letters or large ones; nothing where they are not
 /// there.
 fn starred(bytes: &[u8], hidden: &[u8]) -> Option<Vec<u8>> {
-    let (mut shown, mut at, mut is_found) = (Vec::new(), 0, false);
-    while at < bytes.len() {
-        let end = at + hidden.len();
-        let is_it = !hidden.is_empty()
-            && bytes.get(at..end).is_some_and(|found| found.eq_ignore_ascii_case(hidden));
-        match is_it {
-            true => shown.extend_from_slice(STARS),
-            false => shown.push(bytes[at]),
+    let first = hidden.first()?;
+    let (small, large) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
+    let (mut shown, mut after) = (Vec::new(), 0);
+    for at in memchr::memchr2_iter(small, large, bytes) {
+        let is_it = |found: &[u8]| found.eq_ignore_ascii_case(hidden);
+        if at >= after && bytes.get(at..at + hidden.len()).is_some_and(is_it) {
+            shown.extend_from_slice(&bytes[after..at]);
+            shown.extend_from_slice(STARS);
+            after = at + hidden.len();
         }
-        is_found |= is_it;
-        at = if is_it { end } else { at + 1 };
     }
-    is_found.then_some(shown)
+    if after == 0 {
+        return None;
+    }
+    shown.extend_from_slice(&bytes[after..]);
+    Some(shown)
 }
 
 /// One guest's way out, which writes down every exchange.
@@ -274,7 +282,10 @@ impl Egress {
         let _turn = entering.map_err(|why| self.keep_back(call, why, Because::Crowded))?;
         let begun = Instant::now();
         let index = self.note(shown);
-        let result = call.send(outgoing).await.map(|answer| self.without_hidden(answer));
+        let mut outgoing = outgoing;
+        let secrets = std::mem::take(&mut outgoing.secrets);
+        let result = call.send(outgoing).await;
+        let result = result.map(|answer| self.without_hidden(answer, &secrets));
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(exchange) = journal.get_mut(index) {
             exchange.result = written(&result);
@@ -284,8 +295,10 @@ impl Egress {
     }
 
     /// An answer in which the network repeats nothing that it was told in confidence.
-    fn without_hidden(&self, mut answer: Answer) -> Answer {
-        for hidden in self.hidden.iter().map(|it| it.expose_secret().as_bytes()) {
+    fn without_hidden(&self, mut answer: Answer, secrets: &[Vec<u8>]) -> Answer {
+        let seeds = self.hidden.iter().map(|it| it.expose_secret().as_bytes());
+        let secrets = secrets.iter().map(Vec::as_slice);
+        for hidden in seeds.chain(secrets.filter(|it| it.len() >= SECRET_BYTES_MIN)) {
             if let Some(body) = starred(&answer.body, hidden) {
                 answer.body = body;
             }
@@ -307,7 +320,8 @@ impl Egress {
         let failure = Failure::NotSent(why);
         let mut path = Filled::default();
         path.open(call.path.clone().into_bytes());
-        let unsent = Outgoing { path, headers: Vec::new(), body: Filled::default() };
+        let (headers, body) = (Vec::new(), Filled::default());
+        let unsent = Outgoing { path, headers, body, secrets: Vec::new() };
         let result = Err(failure.clone());
         let is_crowded = because == Because::Crowded;
         let shown = Exchange::of(call, &unsent);

@@ -191,7 +191,9 @@ impl TokenSource {
             all.push((CONTENT_TYPE.as_str().to_owned(), self.encoding.content_type().to_owned()));
         }
         all.extend_from_slice(headers);
-        Ok(Outgoing { path, headers: all, body: self.encoding.body(&self.body) })
+        let body = self.encoding.body(&self.body);
+        // Nothing of the answer is written down.
+        Ok(Outgoing { path, headers: all, body, secrets: Vec::new() })
     }
 
     fn read(&self, answer: &Answer) -> Result<(SecretString, Duration), String> {

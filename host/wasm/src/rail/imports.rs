@@ -171,14 +171,15 @@ impl Guest {
         }
         let mut body = Filled::default();
         self.fill((&mut body, tokens), request.body, std::convert::identity)?;
-        let headers = self.headers(request.headers, tokens, body.leaving())?;
-        Ok(Outgoing { path, headers, body })
+        let mut secrets = [path.take_secrets(), body.take_secrets()].concat();
+        let headers = self.headers((request.headers, &mut secrets), tokens, body.leaving())?;
+        Ok(Outgoing { path, headers, body, secrets })
     }
 
     /// The guest's headers with secrets and signatures of the body filled in, then the host's own.
     fn headers(
         &self,
-        wanted: Vec<http::Parameter>,
+        (wanted, secrets): (Vec<http::Parameter>, &mut Vec<Vec<u8>>),
         tokens: &Tokens<'_>,
         body: &[u8],
     ) -> Result<Vec<(String, String)>, String> {
@@ -200,6 +201,7 @@ impl Guest {
                     }
                 }
             }
+            secrets.append(&mut value.take_secrets());
             let value = String::from_utf8(value.leaves());
             headers.push((name.clone(), value.map_err(|_| format!("{name} is not a text"))?));
         }
@@ -214,12 +216,17 @@ impl Guest {
         parts: Vec<http::Part>,
         written: impl Fn(Vec<u8>) -> Vec<u8>,
     ) -> Result<(), String> {
+        let hide = |filled: &mut Filled, secret: &SecretString| {
+            let plain = secret.expose_secret().as_bytes();
+            filled.secret(&written(plain.to_vec()));
+            filled.also_secret(plain);
+        };
         for part in parts {
             match part {
                 http::Part::Bytes(bytes) => filled.open(written(bytes)),
                 http::Part::Secret(name) => {
                     let secret = self.grant.access.shown(&name)?;
-                    filled.secret(&written(secret.expose_secret().as_bytes().to_vec()));
+                    hide(filled, secret);
                 }
                 http::Part::Sealed((key, name)) => {
                     let sealed = self.grant.access.sealed(&key, &name)?;
@@ -227,12 +234,12 @@ impl Guest {
                 }
                 http::Part::Token(name) => {
                     let (_, token) = tokens.get(&name).ok_or("a token that was not fetched")?;
-                    filled.secret(&written(token.expose_secret().as_bytes().to_vec()));
+                    hide(filled, token);
                 }
                 http::Part::Seed(name) => {
                     let seed = self.grant.seeds.get(&name);
                     let seed = seed.ok_or(format!("there is no seed {name} here"))?;
-                    filled.secret(&written(seed.expose_secret().as_bytes().to_vec()));
+                    hide(filled, seed);
                 }
                 http::Part::Signature(_) => {
                     return Err("a signature of the body stands in a header only".to_owned());
@@ -240,7 +247,7 @@ impl Guest {
                 http::Part::CallbackUrl(path) => {
                     let Door { address, token, .. } = self.door(&path)?;
                     filled.open(written(address.clone().into_bytes()));
-                    filled.secret(&written(token.expose_secret().as_bytes().to_vec()));
+                    hide(filled, token);
                     filled.open(written(path.into_bytes()));
                 }
             }
