@@ -253,6 +253,18 @@ pub async fn credited(pool: &AnyPool, subject: &str) -> Result<Minor, sqlx::Erro
     sqlx::query_scalar(sql).bind(subject).fetch_one(pool).await.map(Minor::new)
 }
 
+/// Whether money that a bank paid for an object was written off.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn is_written_off(pool: &AnyPool, subject: &str) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM cases WHERE subject_id = $1 AND kind = $2 \
+               AND resolution = 'write_off' AND status = 'resolved'";
+    let query = sqlx::query_scalar(sql).bind(subject).bind(CaseKind::PaidAfterFailure.as_str());
+    let found: i64 = query.fetch_one(pool).await?;
+    Ok(found > 0)
+}
+
 /// Whether a case is open whose fingerprint begins so.
 ///
 /// # Errors

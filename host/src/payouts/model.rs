@@ -257,10 +257,10 @@ fn contradicted(status: Status, change: Change) -> Option<Transition> {
     use LedgerEffect as L;
     use Status as S;
     Some(match (status, change) {
-        (S::Failed | S::FailedManual | S::Cancelled, C::Confirm | C::ConfirmOther)
-        | (S::Reversed, C::ConfirmOther) => {
-            suspended(status, L::SuspendPaid, CaseKind::PaidAfterFailure)
-        }
+        (
+            S::Failed | S::FailedManual | S::Reversed | S::Cancelled,
+            C::Confirm | C::ConfirmOther,
+        ) => suspended(status, L::SuspendPaid, CaseKind::PaidAfterFailure),
         (S::Paid | S::PaidManual, C::ConfirmOther) => {
             suspended(status, L::SuspendPaid, CaseKind::PaidTwice)
         }

@@ -316,6 +316,11 @@ async fn attempt_change(
         let message = "Money of this payout is in question: resolve its case first.";
         return Err(Problem::because(ErrorCode::StateConflict, message));
     }
+    if what == Change::MarkPaid && cases::sql::is_written_off(pool, payout.id.as_str()).await? {
+        let message = "The bank paid this, and it was written off: debit the wallet by hand if it \
+                       shall bear it after all.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
     if matches!(what, Change::MarkFailed | Change::Reverse)
         && cases::sql::credited(pool, payout.id.as_str()).await? > Minor::ZERO
     {

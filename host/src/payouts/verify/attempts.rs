@@ -220,6 +220,8 @@ fn check_order(payout: &Payout, attempts: &[Attempt], all: &Transfers, faults: &
             is_back || state == Some(A::Paid)
         }
         Status::Failed => matches!(state, None | Some(A::Refused | A::Returned)),
+        // It may have failed, and been marked as paid before it was reversed.
+        Status::Reversed if payout.round > 1 => state != Some(A::Open),
         Status::Reversed => matches!(state, None | Some(A::Paid | A::Returned | A::Closed)),
         Status::PaidManual => state != Some(A::Open),
         Status::FailedManual => !matches!(state, Some(A::Open | A::NotSent)),
