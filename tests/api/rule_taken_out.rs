@@ -280,6 +280,19 @@ async fn the_version_before_decides_where_the_operator_chose_so(
         let by_host = taken.iter().filter(|(action, _)| action == "rule_pack.take_out");
         assert_eq!(by_host.clone().count(), 2, "{taken:?}");
         assert!(by_host.clone().all(|(_, actor)| actor == "host"), "{taken:?}");
+        // What an operator has retired, or gone back from, is not put back.
+        let loose = guard("2", "amount_minor", &[("never", "block", "amount_minor < 0")]);
+        adopt(host, &loose).await;
+        assign(host, "guard/1", "rollback", json!({})).await.ok();
+        let packs = host.app().packs.now().packs();
+        let named = |name: &str| {
+            let is = |pack: &&Arc<Pack>| pack.about.name == name;
+            packs.iter().find(is).cloned().expect("one")
+        };
+        assert!(take_out(host.app(), &named("guard")).await.expect("taken out"));
+        assert_eq!(state(host, "guard/1").await.0, "taken_out");
+        assert_eq!(state(host, "guard/2").await.0, "retired");
+        assign(host, "guard/1", "activate", json!({})).await.ok();
         // Where nobody else ever decided there is nobody to put back.
         let own = json!({ "merchant_id": merchants[0].id });
         assign(host, "guard/1", "retire", json!({})).await.ok();

@@ -139,7 +139,10 @@ impl Rules {
                 let host = host()?;
                 let version = match version {
                     Some(version) => version,
-                    None => host.version_before(&name).await?,
+                    None => {
+                        let scope = merchant.as_deref().unwrap_or("platform");
+                        host.version_before(&name, scope).await?
+                    }
                 };
                 host.assign("rollback", Which { name, version, merchant }).await
             }
@@ -169,7 +172,9 @@ impl Host<'_> {
         let pack = admin::push((&self.base, self.token), "rule-packs", file).await?;
         let (name, version) = (word(&pack, "name"), word(&pack, "version"));
         say(format!("Pushed {name} {version} ({}).", &word(&pack, "digest")[..12]));
-        say(format!("Try it: railhead rules shadow {name} {version}"));
+        // A price is not compared: it is charged, or it is not.
+        let next = if word(&pack, "kind") == "fees" { "activate" } else { "shadow" };
+        say(format!("Try it: railhead rules {next} {name} {version}"));
         Ok(())
     }
 
@@ -220,14 +225,16 @@ impl Host<'_> {
         Ok(())
     }
 
-    /// The version that decided last among those that no longer do.
-    async fn version_before(&self, name: &str) -> Result<String, StartError> {
+    /// The version that decided last for a scope among those that no longer do.
+    async fn version_before(&self, name: &str, scope: &str) -> Result<String, StartError> {
         let packs = self.call((Method::GET, "rule-packs"), None).await?;
-        let retired =
-            items(&packs).filter(|pack| pack["name"] == name && pack["state"] == "retired");
-        let last = retired.max_by_key(|pack| word(pack, "activated_at"));
-        let last = last.ok_or_else(|| format!("no earlier version of {name} has decided"))?;
-        Ok(word(last, "version"))
+        let is_it = |pack: &&Value| {
+            pack["name"] == name && items_of(&pack["previous_for"]).any(|place| place == scope)
+        };
+        let before = items(&packs).find(is_it);
+        let before = before
+            .ok_or_else(|| format!("no earlier version of {name} has decided for {scope}"))?;
+        Ok(word(before, "version"))
     }
 
     async fn differences(&self, name: &str, limit: u8) -> Result<(), StartError> {

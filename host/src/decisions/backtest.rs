@@ -43,7 +43,7 @@ pub struct Backtest {
     pub examined: i64,
     /// Decisions that the pack cannot make because a fact was not stored.
     pub skipped: i64,
-    /// Those facts.
+    /// The facts that were not on record.
     pub missing_facts: Vec<String>,
     /// Decisions about which the pack failed.
     pub failed: i64,

@@ -68,7 +68,7 @@ fn ask(arrived: Vec<Compared>) -> Results {
         let asked = pack.assess_all(&[facts(&pack, &compared.ruling.facts)]);
         match asked.ok().and_then(|mut verdicts| verdicts.pop()) {
             None => tally.failed += 1,
-            Some(verdict) if verdict == compared.ruling.verdict => {}
+            Some(verdict) if verdict.decides_as(&compared.ruling.verdict) => {}
             Some(verdict) => {
                 tally.differing += 1;
                 results.differences.push((compared, name, verdict));

@@ -15,7 +15,6 @@ use crate::app::App;
 use crate::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 use crate::caller::{Done, Operator};
 use crate::config::{AfterFailures, ApprovalAct};
-use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::http::Body;
 use crate::http::body::OptionalBody;
@@ -190,14 +189,13 @@ async fn assign(
         },
         Role::Shadow => Agreement::default(),
     };
-    let mut rows = agreement.rows;
+    let mut agreement = agreement;
     if want != Want::Retire {
         app.pack_store.pack(&version.digest).await.map_err(Problem::internal)?;
-        rows.extend(app.pack_store.keep(&version));
+        agreement.rows.extend(app.pack_store.keep(&version));
     }
     let seen = Seen { history: &history, place: (version.kind, &scope) };
-    let agreed = (rows, agreement.guards);
-    let generation = carry_out(app, operator, seen, (want.action(), changes), agreed).await?;
+    let generation = carry_out(app, operator, seen, (want.action(), changes), agreement).await?;
     let view = AssignmentView {
         object: "rule_assignment",
         kind: version.kind.as_str(),
@@ -256,7 +254,7 @@ async fn carry_out(
     operator: &Operator,
     Seen { history, place }: Seen<'_>,
     (action, changes): (&'static str, Vec<Change>),
-    (mut rows, agreed): (Vec<RowChange>, Vec<Guard>),
+    mut agreement: Agreement,
 ) -> Result<i64, Problem> {
     let (kind, scope) = place;
     let before = history.last().map_or(0, |row| row.generation);
@@ -276,13 +274,14 @@ async fn carry_out(
             actor: operator.name.clone(),
             created_at: app.now(),
         };
-        rows.push(sql::ASSIGNMENTS.insert(&row));
+        agreement.rows.push(sql::ASSIGNMENTS.insert(&row));
     }
-    rows.push(sql::NEXT_GENERATION.change(&generation));
+    agreement.rows.push(sql::NEXT_GENERATION.change(&generation));
     let guard = Guard { on: &sql::GENERATION, id: sql::RULES.to_owned(), version: before };
     let subject = ("rule_assignment", kind.as_str());
-    let done = Done { action, subject, before: Some(was), after: Some(is) };
-    write(app, operator, done, Command::rows(rows).guards([guard]).guards(agreed)).await?;
+    let done = Done { action, subject, before: Some(was), after: Some(agreement.told(is)) };
+    let Agreement { rows, guards, .. } = agreement;
+    write(app, operator, done, Command::rows(rows).guards([guard]).guards(guards)).await?;
     // The change is durable; this host takes it over at the next look if it cannot now.
     if let Err(why) = app.pack_store.refresh(&app.packs).await {
         tracing::error!(%why, "the assignments are not refreshed");
@@ -324,6 +323,17 @@ pub(super) fn taken_out<'a>(
         Assigned::Held => rows.next()?.assigned.pack(),
         Assigned::Pack(_) | Assigned::Nothing => None,
     }
+}
+
+/// The version of a name that decided last, of those that do not now: what one goes back to.
+pub(super) fn last_of<'a>(
+    history: &'a [AssignmentRow],
+    place: Place<'a>,
+    name: &str,
+) -> Option<&'a (String, String)> {
+    let now = assigned(history, place, Role::Active).or_else(|| taken_out(history, place));
+    let mut earlier = history_of(history, place, Role::Active).rev().map(|row| row.assigned.pack());
+    earlier.find_map(|pack| pack.filter(|pack| pack.0 == name && Some(*pack) != now))
 }
 
 /// What is assigned, for the audit log.
@@ -384,7 +394,11 @@ fn changes(
     }
 }
 
-async fn scope(app: &App, merchant: Option<String>) -> Result<Scope, Problem> {
+/// The whole platform, or one merchant.
+///
+/// # Errors
+/// `invalid_field` for the id of nobody.
+pub(super) async fn scope(app: &App, merchant: Option<String>) -> Result<Scope, Problem> {
     let Some(text) = merchant else { return Ok(Scope::Platform) };
     let unknown = || invalid("merchant_id", "is not the id of a merchant");
     let id = MerchantId::parse(&text).ok_or_else(unknown)?;
@@ -419,8 +433,8 @@ pub async fn take_out(app: &App, pack: &Pack) -> Result<bool, Problem> {
         let change = Change { role: Role::Active, assigned: instead(app, &history, place) };
         let now = told(Some(&change.assigned));
         let seen = Seen { history: &history, place };
-        let nothing = (Vec::new(), Vec::new());
-        carry_out(app, &host, seen, ("rule_pack.take_out", vec![change]), nothing).await?;
+        let nobody = Agreement::default();
+        carry_out(app, &host, seen, ("rule_pack.take_out", vec![change]), nobody).await?;
         let scope = scope.as_str();
         tracing::error!(name, version, scope, %now, "a rule pack that kept failing is taken out");
         is_out = true;
@@ -442,8 +456,9 @@ fn instead(app: &App, history: &[AssignmentRow], place: Place<'_>) -> Assigned {
     }
 }
 
-/// Who decided before the one that does now, and was not taken out since somebody wanted it:
-/// two packs that both fail would put each other back for ever.
+/// Who decided before the one that does now, and was only replaced by something newer: not what
+/// was taken out since somebody wanted it (two packs that both fail would put each other back for
+/// ever), nor what an operator has retired or gone back from.
 fn before<'a>(
     history: &'a [AssignmentRow],
     place: Place<'a>,
@@ -453,10 +468,15 @@ fn before<'a>(
     let mut now = None;
     for row in history_of(history, place, Role::Active) {
         let assigned = row.assigned.pack();
-        let distrusted = if row.actor == host { now } else { assigned };
-        trusted.retain(|pack| Some(*pack) != distrusted);
-        if row.actor != host {
-            trusted.extend(assigned);
+        if row.actor == host {
+            trusted.retain(|pack| Some(*pack) != now);
+        } else if let Some(wanted) = assigned {
+            // Going back leaves behind what came after.
+            let known = trusted.iter().position(|pack| *pack == wanted);
+            trusted.truncate(known.unwrap_or(trusted.len()));
+            trusted.push(wanted);
+        } else {
+            trusted.clear();
         }
         now = assigned;
     }

@@ -16,6 +16,7 @@ use crate::http::Body;
 use crate::id::PayoutId;
 use crate::rules::PackKind;
 
+use super::assignments::scope;
 use super::rule_packs::find;
 use super::{invalid, required};
 
@@ -101,6 +102,7 @@ pub async fn backtest(
             Place::read(text).ok_or_else(|| invalid("after", "is not next of another slice"))?
         }
     };
+    scope(&app, body.merchant_id.clone()).await?;
     let pack = app.pack_store.pack(&version.digest).await.map_err(Problem::internal)?;
     let before = before.unwrap_or_else(|| app.now());
     let span = Span { after, before, merchant: body.merchant_id };

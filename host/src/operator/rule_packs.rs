@@ -26,7 +26,7 @@ use crate::rules::store::PackStoreError;
 use crate::rules::{OpenError, Pack, PackKind, Role, Scope};
 use crate::wasm::pack::PackRefused;
 
-use super::assignments::taken_out;
+use super::assignments::{Place, last_of, taken_out};
 use super::write;
 
 /// What each call may refuse, besides what every call may.
@@ -74,6 +74,9 @@ pub struct PackView {
     pub active_for: Vec<String>,
     /// Where it was taken out because it kept failing, and payouts are held since.
     pub held_for: Vec<String>,
+    /// Where it decided last of the versions of its name that do not now: going back without a
+    /// version means this one there.
+    pub previous_for: Vec<String>,
     /// When it was last made to decide.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub activated_at: Option<Moment>,
@@ -304,8 +307,12 @@ impl Standing {
             .find(|row| row.role == Role::Active && row.assigned.pack() == Some(&name));
         let activated_at = activated.map(|row| row.created_at);
         let places: BTreeSet<_> = self.history.iter().map(|row| (row.kind, &row.scope)).collect();
-        let held = places.into_iter().filter(|p| taken_out(&self.history, *p) == Some(&name));
-        let held_for: Vec<String> = held.map(|(_, scope)| scope.as_str().to_owned()).collect();
+        let scopes = |is: &dyn Fn(Place<'_>) -> bool| -> Vec<String> {
+            let those = places.iter().filter(|place| place.0 == version.kind && is(**place));
+            those.map(|(_, scope)| scope.as_str().to_owned()).collect()
+        };
+        let held_for = scopes(&|place| taken_out(&self.history, place) == Some(&name));
+        let previous_for = scopes(&|place| last_of(&self.history, place, &name.0) == Some(&name));
         let state = match (version.is_checked, active_for.is_empty(), shadow_for.is_empty()) {
             (false, ..) => "uploaded",
             (true, false, _) => "active",
@@ -323,6 +330,7 @@ impl Standing {
             state,
             active_for,
             held_for,
+            previous_for,
             activated_at,
             shadow_for,
             shadow: self.tallies.get(&sql::version_id(&name.0, &name.1)).copied(),

@@ -197,6 +197,12 @@ impl Verdict {
         Self { action, hits: vec![hit] }
     }
 
+    /// Whether both decide the same by the same rules, whatever words these have.
+    #[must_use]
+    pub fn decides_as(&self, other: &Self) -> bool {
+        self.action == other.action && self.labels() == other.labels()
+    }
+
     /// The labels of the rules that matched.
     #[must_use]
     pub fn labels(&self) -> Vec<&str> {
