@@ -364,8 +364,13 @@ async fn a_batch_takes_as_many_as_its_total_or_its_largest_row(
         // Held back meanwhile, it is no longer what was approved.
         let hold = format!("batches/{id}/hold");
         post(host, OPERATOR_TOKEN, &hold, json!({ "reason": "a look" })).await.ok();
+        assert_eq!(approve(&admin.token).await.refused(), (403, "permission_denied"));
         assert_eq!(approve(OPERATOR_TOKEN).await.ok().status, 202);
-        let done = approve(&admin.token).await.ok();
+        // What could not be made any more does not go.
+        set(host, json!({ "currencies": ["GBP"] })).await;
+        assert_eq!(approve(DESK_TOKEN).await.refused(), (422, "unsupported_currency"));
+        set(host, json!({ "currencies": null })).await;
+        let done = approve(DESK_TOKEN).await.ok();
         assert_eq!(done.status, 200);
         let line = host.last_line().await;
         assert_eq!(line["action"], "batch.approve");

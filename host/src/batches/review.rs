@@ -14,7 +14,7 @@ use crate::payouts::model::{Change as PayoutChange, Payout, Status};
 use crate::payouts::review::{Made, refuse_maker};
 
 use super::findings::{all_or_none, of_payout};
-use super::model::{Batch, Change, Counts};
+use super::model::{Batch, Change, Counts, Stage};
 use super::retrieve::{all_items, get};
 use super::sql;
 use super::view::BatchView;
@@ -103,10 +103,11 @@ pub fn approvers<'a>(
     rows.fold(settings.batch_approvers(currency, total), u32::max)
 }
 
-/// How many people have to agree to a batch that waits.
+/// How many people have to agree to a batch that waits. One that an operator has set aside is let go
+/// by operators.
 ///
 /// # Errors
-/// `self_approval_denied`.
+/// `self_approval_denied`; `permission_denied` for a member about one that is set aside.
 pub async fn teammates(
     app: &App,
     (batch, counts): (&Batch, &Counts),
@@ -120,6 +121,10 @@ pub async fn teammates(
         status: batch.status(counts),
     };
     refuse_maker(app, actor, made).await?;
+    if batch.stage == Stage::Held && actor.merchant().is_some() {
+        let message = "An operator has set this batch aside: only operators approve it now.";
+        return Err(Problem::because(ErrorCode::PermissionDenied, message));
+    }
     let Some(merchant) = app.directory.merchant(&batch.merchant_id).await? else { return Ok(1) };
     let payouts = all_items(app, batch).await?;
     let total = (batch.currency, batch.total_amount);

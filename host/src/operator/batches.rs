@@ -46,6 +46,8 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
             ErrorCode::BatchNotFound,
             ErrorCode::StateConflict,
             ErrorCode::SelfApprovalDenied,
+            ErrorCode::PermissionDenied,
+            ErrorCode::CurrencyNotActive,
             ErrorCode::InsufficientFunds,
             ErrorCode::BatchWalletFrozen,
             ErrorCode::BeneficiaryGloballyBlocked,
@@ -218,7 +220,7 @@ pub async fn reject(
 /// Hold a batch
 ///
 /// Sets a batch aside that waits for approval, and tells the merchant why: its status is
-/// `flagged_held`. It can still be approved or rejected.
+/// `flagged_held`. It can still be approved, by operators alone, or rejected.
 #[utoipa::path(
     post, path = "/admin/v1/batches/{id}/hold", operation_id = "hold_batch",
     tag = "Operator", params(

@@ -76,6 +76,7 @@ const APPROVE_ERRORS: &[ErrorCode] = &[
     ErrorCode::BeneficiaryGloballyBlocked,
     ErrorCode::BeneficiaryBlacklistedForPayout,
     ErrorCode::LimitViolation,
+    ErrorCode::CurrencyNotActive,
     ErrorCode::InvalidField,
     ErrorCode::MaxDebitExceeded,
     ErrorCode::FxPayoutDisabled,

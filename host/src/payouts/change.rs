@@ -206,12 +206,16 @@ fn unasked(command: Command<Arc<Payout>>, payout: &Payout, change: Change) -> Co
     }
 }
 
-/// What could not be made any more does not go, either: for a merchant who is suspended, over what
-/// one payout may be now, or to a recipient who was blocked since.
+/// What could not be made any more does not go, either: for a merchant who is suspended, in a
+/// currency that is not active any more, over what one payout may be now, or to a recipient who was
+/// blocked since. The fraud rules are not asked once more.
 async fn refuse_unpayable(app: &App, payout: &Payout) -> Result<(), Problem> {
     let merchant = app.directory.merchant(&payout.merchant_id).await?;
     let merchant = merchant.ok_or_else(|| Problem::internal("a payout without a merchant"))?;
     merchant.status.refuse_inactive()?;
+    if !merchant.settings.is_active(payout.currency) {
+        return Err(Problem::new(ErrorCode::CurrencyNotActive));
+    }
     let most = fx::refuse_spending(&merchant, (payout.currency, payout.costs.amount));
     most.map_err(Problem::without_field)?;
     let owner = (&payout.merchant_id, payout.env);
