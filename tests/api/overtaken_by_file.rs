@@ -119,6 +119,7 @@ async fn what_is_turned_down_for_a_file_and_was_paid_before_is_not_given_back(
         let (left, [given_up, _]) = (balance(host).await, references(host, &ids[0]).await);
         until_made(host).await;
         tell(host, &format!("paid reference {given_up} {AMOUNT}")).await.ok();
+        host.until_count("SELECT COUNT(*) FROM attempts WHERE state = 'paid'", 1).await;
         // A busy machine may have no time for the rail the first time.
         hours_pass(host).await;
         until_files(host, &[("delivered", 1)]).await;
