@@ -27,7 +27,7 @@ pub struct ApprovalView {
     /// What would be done, as the audit log will call it.
     #[schema(example = "wallet.credit")]
     pub action: String,
-    /// To which object.
+    /// The id of the object that it is about.
     pub subject_id: String,
     /// The merchant whose own people may agree, too.
     pub merchant_id: Option<String>,
@@ -41,7 +41,7 @@ pub struct ApprovalView {
     pub requested_by: String,
     /// Everybody who asked, the first one first.
     pub approvals: Vec<ApprovalVote>,
-    /// When the first one did.
+    /// When it was asked for first.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Moment,
     /// Until when others may ask for the same.
@@ -54,7 +54,7 @@ pub struct ApprovalView {
 pub struct ApprovalVote {
     /// An operator's name, or a member's id.
     pub by: String,
-    /// When.
+    /// When they asked for it.
     #[schema(value_type = String, format = DateTime)]
     pub at: Moment,
 }

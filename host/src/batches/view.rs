@@ -39,7 +39,7 @@ pub struct BatchView<'a> {
     pub currency: Currency,
     /// The wallet that pays.
     pub wallet_id: &'a str,
-    /// How many payouts.
+    /// How many payouts it has.
     #[schema(example = 150)]
     pub total_count: i64,
     /// How many are paid.

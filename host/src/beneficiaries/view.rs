@@ -41,14 +41,14 @@ pub struct BeneficiaryView {
     /// Of recipients that are saved with a bank: what names the account there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bank: Option<BankView>,
-    /// And where they live.
+    /// Where the recipient lives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<AddressView>,
     /// Of mobile money: the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "mpesa")]
     pub mobile_operator: Option<String>,
-    /// And the number.
+    /// Of mobile money: the number.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "254712345678")]
     pub mobile_number: Option<String>,

@@ -29,7 +29,7 @@ pub struct QuarantineView {
     pub object: &'static str,
     /// Whether nothing live is sent now.
     pub is_active: bool,
-    /// Since when.
+    /// Since when nothing live is sent; null if it is.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub since: Option<Moment>,
     /// What was noticed about the database.

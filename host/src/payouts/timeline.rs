@@ -118,7 +118,8 @@ pub enum What {
         route: Option<String>,
         /// The rail's name.
         rail: String,
-        /// submit, query or receive.
+        /// What it was asked for: `prepare`, `submit`, `query`, `recall`, `receive`, or of a file
+        /// `assemble`, `settle`, `read`.
         operation: String,
         /// What it came to.
         result: String,

@@ -48,7 +48,8 @@ pub struct PayoutView<'a> {
     /// `fx.source_debit_minor`.
     #[schema(value_type = String, example = "2507688")]
     pub total_debit_minor: Minor,
-    /// The name that the bank has on record.
+    /// The name that the bank has on record, where a network tells it; otherwise the one that
+    /// you sent.
     #[schema(example = "ADA OBI")]
     pub recipient_name: &'a str,
     /// The recipient's account.
@@ -77,7 +78,8 @@ pub struct PayoutView<'a> {
     #[schema(example = "This payout is being reviewed.")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold_reason: Option<&'a str>,
-    /// The network's code for why it failed.
+    /// Why it failed: the network's code, or a word of this service (`review_rejected`, `not_paid`,
+    /// `marked_failed`, `reversed`).
     pub failure_code: Option<&'a str>,
     /// What the code means.
     pub failure_message: Option<&'a str>,

@@ -319,7 +319,7 @@ pub(super) struct BankStatement {
     pub report_type: &'static str,
     /// Which days.
     pub range: RangeView,
-    /// Of the wallet.
+    /// The currency of the wallet.
     #[schema(value_type = String, example = "NGN")]
     pub currency: Currency,
     /// The balance before the first entry.

@@ -35,9 +35,9 @@ pub struct Endpoint {
     pub old_secrets: Vec<OldSecret>,
     /// When a delivery last arrived.
     pub last_success_at: Option<Moment>,
-    /// When one last did not.
+    /// When a delivery last failed.
     pub last_failure_at: Option<Moment>,
-    /// How many did not since one did.
+    /// How many deliveries have failed since one arrived.
     pub consecutive_failures: i64,
     /// When it was created.
     pub created_at: Moment,

@@ -34,10 +34,10 @@ pub(super) struct EndpointView {
     /// When a delivery last arrived.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_success_at: Option<Moment>,
-    /// When one last did not.
+    /// When a delivery last failed.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_failure_at: Option<Moment>,
-    /// How many did not since one did.
+    /// How many deliveries have failed since one arrived.
     pub consecutive_failures: i64,
     /// When it was created.
     #[schema(value_type = String, format = DateTime)]

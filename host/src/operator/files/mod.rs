@@ -72,7 +72,7 @@ pub struct FileView {
     pub env: &'static str,
     /// The route that it goes over, by id.
     pub route_id: String,
-    /// And by name.
+    /// The name of that route.
     #[schema(example = "usd_ach")]
     pub route: String,
     /// The rail.
@@ -85,7 +85,7 @@ pub struct FileView {
     /// The window that it is made in.
     #[schema(example = "next-day")]
     pub window: String,
-    /// When that closes.
+    /// When that window closes, or was closed before its time.
     #[schema(value_type = String, format = DateTime)]
     pub closes_at: Moment,
     /// The day of the closing, where the network is.
@@ -100,7 +100,8 @@ pub struct FileView {
     /// From when its payments count as paid, if the network carries it out.
     #[schema(value_type = String, format = DateTime)]
     pub settles_at: Moment,
-    /// Its number among the files over the route; none before its window has closed.
+    /// Its number among the files to its bank, which routes of one rail may share; none before its
+    /// window has closed.
     pub number: Option<i64>,
     /// Its number among those of the day.
     pub number_of_day: Option<i64>,

@@ -39,7 +39,7 @@ pub struct WindowView {
     pub env: &'static str,
     /// The route, by id.
     pub route_id: String,
-    /// And by name.
+    /// The name of that route.
     #[schema(example = "usd_ach")]
     pub route: String,
     /// The window's name.

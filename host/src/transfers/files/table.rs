@@ -91,7 +91,7 @@ pub struct PaymentFile {
     pub value_date: String,
     /// From when what was acknowledged counts as paid.
     pub settles_at: Moment,
-    /// Its number among the files over the route, once its window has closed.
+    /// Its number among the files to its bank, once its window has closed (`entries::allot`).
     pub number: i64,
     /// And among those of the day.
     pub number_of_day: i64,
