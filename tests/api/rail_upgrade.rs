@@ -11,6 +11,7 @@ use crate::live::{until, until_asked};
 use crate::network::start_again;
 use crate::notices::RIGHT;
 use crate::test_host::{Engine, TestHost, config, unique, with_host_configured};
+use crate::under_way::until_it_waits;
 
 const DECLARATION: &str = include_str!("../hostile/rail.toml");
 
@@ -86,6 +87,36 @@ async fn a_payment_is_asked_about_by_the_version_that_sent_it(
             host.count("SELECT COUNT(*) FROM rail_versions WHERE name = 'hostile'").await,
             2
         );
+    })
+    .await;
+}
+
+/// It waits while its rail is replaced by one that calls an account otherwise: what nobody has checked
+/// goes nowhere.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_is_not_sent_by_a_version_that_does_not_know_its_account(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_versions(engine, async |host, till, again, put| {
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        let mut still = again(host);
+        still.worker.dispatch = false;
+        start_again(host, still).await;
+        let key = host.merchant.live_key.clone();
+        let id = host.pay_as(&key, &unique(), hostile("pay")).await.ok().id();
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        put(&DECLARATION.replace("0.1.0", "0.3.0").replace("account_number", "msisdn"));
+        start_again(host, again(host)).await;
+        until_it_waits(host, &id, "any_route").await;
+        assert_eq!(host.count("SELECT COUNT(*) FROM attempts").await, 0);
+        // The one that knows it sends it.
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        put(DECLARATION);
+        start_again(host, again(host)).await;
+        host.advance(600);
+        until(host, &id, "paid").await;
+        assert_eq!(till.paid(&attempt(host, &id).await.0), 1);
     })
     .await;
 }

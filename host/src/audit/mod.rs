@@ -4,7 +4,7 @@
 
 mod refusals;
 
-pub use refusals::Refusals;
+pub use refusals::{Refusals, Refused};
 
 use serde_json::Value;
 use sqlx::any::AnyRow;

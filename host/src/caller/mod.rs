@@ -25,7 +25,7 @@ use subtle::ConstantTimeEq as _;
 pub use actor::{Actor, Done, Myself, OPERATOR, Operator};
 
 use crate::app::App;
-use crate::audit;
+use crate::audit::{self, Refused};
 use crate::auth::key::{TooWide, is_secret};
 use crate::auth::{ApiKey, Capability, Merchant, Permission};
 use crate::config::limits;
@@ -274,7 +274,13 @@ fn write_down_denied(app: &App, actor: &Actor, path: &str, response: &Response) 
     if refusal(response) == Some(ErrorCode::PermissionDenied) {
         let done =
             Done { action: "member.denied", subject: ("path", path), before: None, after: None };
-        tell_refusal(app, format!("{} {path}", actor.name), actor.did(done));
+        let merchant = actor.merchant().map(ToString::to_string).unwrap_or_default();
+        // Ids that somebody makes up are no other attempts.
+        let is_id = |part: &&str| part.bytes().any(|byte| byte.is_ascii_digit());
+        let asked: Vec<&str> =
+            path.split('/').map(|part| if is_id(&part) { "*" } else { part }).collect();
+        let holder = format!("{} {}", actor.name, asked.join("/"));
+        tell_refusal(app, Refused { merchant, holder }, actor.did(done));
     }
 }
 
@@ -287,12 +293,13 @@ fn write_down(app: &App, address: IpAddr) {
         after: None,
     };
     let stranger = Actor { name: "unknown".to_owned(), address, session: None };
-    tell_refusal(app, peer::household(address), stranger.did(done));
+    let of = Refused { merchant: String::new(), holder: peer::household(address) };
+    tell_refusal(app, of, stranger.did(done));
 }
 
 /// Has the audit log tell of a refusal, without the answer waiting for it.
-pub fn tell_refusal(app: &App, holder: String, line: audit::Change) {
-    let Some(line) = app.refusals.count(holder, line, app.now()) else { return };
+pub fn tell_refusal(app: &App, of: Refused, line: audit::Change) {
+    let Some(line) = app.refusals.count(of, line, app.now()) else { return };
     let (row, writing) = (line.row(&app.ids, app.now()), app.clone());
     app.tasks.spawn(async move {
         if let Err(problem) = writing.writer.work(Command::rows(vec![row])).await {

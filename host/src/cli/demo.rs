@@ -15,7 +15,7 @@ use crate::rails::Declaration;
 use crate::rails::methods::MethodTerms;
 use crate::start::{Host, Sources, StartError, shown, start};
 
-use super::{admin, say, serve};
+use super::{admin, new_private, say, serve};
 
 /// What each test wallet starts with, in major units.
 const SEED_MAJOR: i64 = 5_000_000;
@@ -268,10 +268,7 @@ fn kept(file: &Path) -> Option<Kept> {
 /// Writes the key where only its owner reads it.
 fn keep(file: &Path, kept: &Kept) -> Result<(), StartError> {
     use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut options = std::fs::OpenOptions::new();
-    let mut opened = options.write(true).create(true).truncate(true).mode(0o600).open(file)?;
-    Ok(opened.write_all(&serde_json::to_vec_pretty(kept)?)?)
+    Ok(new_private(file)?.write_all(&serde_json::to_vec_pretty(kept)?)?)
 }
 
 fn exponent(host: &Host, currency: &Value) -> u8 {

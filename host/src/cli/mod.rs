@@ -23,7 +23,9 @@ mod team;
 mod trigger;
 mod verify;
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -61,7 +63,7 @@ enum Command {
     Errors,
     /// Do what the operator does, through /admin/v1.
     Admin(admin::Admin),
-    /// Belong to a merchant's team: take up an invitation, sign in, set up one-time codes.
+    /// As a member of a merchant's team: take up an invitation, sign in, set up one-time codes.
     Team(team::Team),
     /// Pay everybody in a file.
     #[command(subcommand)]
@@ -116,6 +118,13 @@ fn say(line: impl std::fmt::Display) {
 fn warn(line: impl std::fmt::Display) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "railhead: {line}");
+}
+
+/// A new file, or an emptied one, with names and accounts in it: where it is new, nobody else on this
+/// machine reads it.
+fn new_private(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 /// The stack of a thread: of address space, not of memory.

@@ -309,7 +309,7 @@ fn refuse_of_team(app: &App, actor: &Actor, sent: &Map<String, Value>) -> Result
 }
 
 /// Whether one person is enough for this change, or this completes their number: limits are what
-/// stands between a merchant's key and all of its money.
+/// stands between a merchant's key and all of its money, and in another timezone it is another day.
 async fn agree(
     app: &App,
     actor: &Actor,
@@ -320,7 +320,8 @@ async fn agree(
         let settings = merchant.settings.clone();
         let payouts = (settings.dual_control_threshold_minor, settings.payout_approval_tiers);
         let batches = (settings.batch_approval_threshold_minor, settings.batch_approval_tiers);
-        (settings.limits, payouts, batches, settings.approval_otp)
+        let days = merchant.timezone.clone();
+        (settings.limits, days, payouts, batches, settings.approval_otp)
     };
     if limits(before) == limits(after) {
         return Ok(Verdict::Go(Agreement::default()));

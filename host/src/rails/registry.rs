@@ -195,6 +195,13 @@ impl Rail {
         !self.declaration.shown.is_empty()
     }
 
+    /// Whether a recipient has all that names an account here: another version of the rail may have
+    /// made it canonical.
+    #[must_use]
+    pub fn knows_the_account(&self, recipient: &RecipientFields) -> bool {
+        self.declaration.recipient.identity.iter().all(|name| !recipient.get(name).is_empty())
+    }
+
     /// What makes the account of a canonical recipient the same as another one.
     #[must_use]
     pub fn account_fields(&self, recipient: &RecipientFields) -> String {

@@ -490,13 +490,14 @@ impl Transfers {
     }
 
     /// Whether a route takes the payment as it stands: one of another rail than the recipient was
-    /// checked by takes it only if its own rail makes the very same of the recipient, and can carry
-    /// the amount.
+    /// checked by, or of a version of it that names accounts otherwise, takes it only if its own rail
+    /// makes the very same of the recipient, and can carry the amount.
     pub(super) async fn suits(&self, order: &Order, route: &ReadyRoute) -> Result<bool, Later> {
-        if self.routes.is_at_home(route) {
+        let is_at_home = self.routes.is_at_home(route);
+        if is_at_home && route.rail.knows_the_account(&order.recipient) {
             return Ok(true);
         }
-        if !self.routes.means_the_same(route) {
+        if !is_at_home && !self.routes.means_the_same(route) {
             return Ok(false);
         }
         let terms = route.rail.declaration.method(order.currency, &order.method);

@@ -98,7 +98,7 @@ impl Transfers {
         // Nobody is listened to before it is known who speaks; but whoever signs what he says.
         let routes = match self.is_signed((by, from), &message).await? {
             true => {
-                message.body = body.await?;
+                message.body = self.unverified.read(from, body).await?;
                 self.authenticate((by, from), &message).await?
             }
             false => {

@@ -22,15 +22,17 @@
 //! | `serials` | the numbers that references are made from |
 //! | `lanes` | each route's places, and its breaker |
 //! | `calls`, `finding`, `sealed` | calling a rail, and what is known afterwards |
-//! | `begin`, `carry` | one object on its way: a route and a reference for it, and all that follows |
+//! | `begin`, `carry`, `conclude` | one object on its way: a route and a reference for it, all that follows, its end |
+//! | `recall` | asking back what was paid |
 //! | `late` | what is learnt when somebody else has the object, or nobody any more |
 //! | `files` | payments that are collected and sent together |
-//! | `dispatch` | the loop that claims what is due |
+//! | `dispatch`, `parked` | the loop that claims what is due, and what it passes over |
 //! | `standing`, `backlog` | what each payment under way waits for, and how much there is |
 //! | `stuck` | what becomes of work that this host fails at |
-//! | `door`, `inbox` | who speaks, and what was said: stored first, then taken in |
+//! | `door`, `unverified`, `inbox` | who speaks, and what was said: stored first, then taken in |
 //! | `notice`, `strangers` | what news does, about payments that are known here and others |
-//! | `intents`, `epoch`, `quarantine` | noticing that the database has forgotten something |
+//! | `intents`, `newest`, `epoch`, `quarantine` | noticing that the database has forgotten something |
+//! | `metrics` | figures |
 
 pub mod attempt;
 pub mod backlog;
@@ -60,6 +62,7 @@ mod serials;
 pub mod standing;
 mod strangers;
 mod stuck;
+mod unverified;
 pub mod work;
 
 use std::collections::{HashMap, HashSet};
@@ -91,6 +94,7 @@ use lanes::Lanes;
 use parked::Parked;
 use serials::Serials;
 use stuck::Failures;
+use unverified::Unverified;
 
 /// The engine. Cheap to clone.
 #[derive(Clone)]
@@ -135,6 +139,7 @@ pub struct Inner {
     turns: Mutex<HashMap<String, String>>,
     parked: Parked,
     failures: Failures,
+    unverified: Unverified,
     /// What was paid and is asked back this moment.
     recalls: Mutex<HashSet<String>>,
 }
@@ -151,6 +156,7 @@ impl Transfers {
             turns: Mutex::default(),
             parked: Parked::default(),
             failures: Failures::default(),
+            unverified: Unverified::default(),
             recalls: Mutex::default(),
             parts,
         }))

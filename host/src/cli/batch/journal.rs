@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -68,7 +69,8 @@ impl Journal {
         path.push(".journal");
         let path = PathBuf::from(path);
         let said = |cause: std::io::Error| format!("{}: {cause}", path.display());
-        let file = OpenOptions::new().create(true).read(true).append(true).open(&path);
+        // It has names and accounts, as the payroll has.
+        let file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(&path);
         let file = file.map_err(said)?;
         if file.try_lock().is_err() {
             return Err(

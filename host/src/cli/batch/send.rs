@@ -8,10 +8,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use crate::cli::account::{Account, Api, Trouble, say};
-use crate::cli::warn;
+use crate::cli::{new_private, warn};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::id::IdGenerator;
+use crate::reports::harmless;
 use crate::start::StartError;
 
 use super::journal::{Journal, Sending, Taken};
@@ -357,7 +358,7 @@ const RESULTS: [&str; 10] = [
 ];
 
 async fn write_results(api: &Api, taken: &[Taken], results: &Path) -> Result<usize, StartError> {
-    let mut writer = csv::Writer::from_path(results)?;
+    let mut writer = csv::Writer::from_writer(new_private(results)?);
     writer.write_record(RESULTS)?;
     let mut paid = 0;
     for Taken { batch, .. } in taken {
@@ -379,7 +380,9 @@ async fn write_results(api: &Api, taken: &[Taken], results: &Path) -> Result<usi
         for item in items.iter().rev() {
             let is_paid = matches!(item["status"].as_str(), Some("paid" | "paid_manual"));
             paid += usize::from(is_paid);
-            let cells = RESULTS.map(|name| item[name].as_str().unwrap_or_default().to_owned());
+            // Banks, networks and others wrote some of it.
+            let cells =
+                RESULTS.map(|name| harmless(item[name].as_str().unwrap_or_default().to_owned()));
             writer.write_record(&cells)?;
         }
     }

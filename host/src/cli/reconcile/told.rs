@@ -12,7 +12,7 @@ use crate::reports::harmless;
 use crate::start::StartError;
 use crate::statements::{Entry, Statement};
 
-use super::super::say;
+use super::super::{new_private, say};
 use super::overlaps::Imbalance;
 
 /// Lines of each kind that are shown; the file has all.
@@ -141,7 +141,8 @@ impl Told<'_> {
     /// Writes all that is left over as CSV.
     pub(super) fn write(&self, path: &Path) -> Result<(), StartError> {
         let named = |cause: csv::Error| format!("{}: {cause}", path.display());
-        let mut writer = csv::Writer::from_path(path).map_err(named)?;
+        let file = new_private(path).map_err(|cause| named(cause.into()))?;
+        let mut writer = csv::Writer::from_writer(file);
         let head = ["side", "booked_on", "amount", "currency", "reference", "text", "note"];
         writer.write_record(head).map_err(named)?;
         for row in self.rows() {

@@ -89,7 +89,7 @@ pub(super) async fn mailed(
     if app.post.mailer.is_none() {
         return Ok(None);
     }
-    let Member { id, merchant_id, email, name, .. } = &stored.member;
+    let Member { id, merchant_id, email, .. } = &stored.member;
     let merchant = app
         .directory
         .merchant(merchant_id)
@@ -98,12 +98,12 @@ pub(super) async fn mailed(
     let team = in_one_line(&merchant.name);
     let until = stored.invitation.as_ref().map(|(_, at)| at.shown_in(&merchant.timezone));
     let until = until.unwrap_or_default();
+    // Nothing that whoever invites could write: it comes from this host's address, to anybody.
     let text = format!(
-        "{},\n\nyou are invited to the team of {team}. To set your password, give this \
+        "Hello,\n\nyou are invited to the team of {team}. To set your password, give this \
          token:\n\n{token}\n\nIt is good until {until}, once. Whoever has it can set your password: \
          do not pass it on. On the command line:\n\nrailhead team accept {token} --url {}\n\nIf \
          you expected no invitation, leave it be.\n",
-        in_one_line(name),
         app.config.operators_url()
     );
     let subject = format!("Your invitation to {team}");

@@ -300,7 +300,7 @@ pub async fn update(
 ) -> Result<Response, Problem> {
     let before = find(&app, &actor, &id).await?;
     if actor.name != before.member.id.as_str() {
-        actor.require(Permission::MemberManage)?;
+        require_power_over(&app, &actor, &before.member)?;
     }
     let after = changed(&app, &before, body.value)?;
     let is_about_standing = after.generation != before.member.generation;

@@ -9,6 +9,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::audit::Refused;
 use crate::caller::{Actor, Done, Myself, tell_refusal};
 use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
@@ -243,7 +244,9 @@ pub(super) fn tell_failure(app: &App, action: &'static str, (of, from): (&Stored
     let id = of.member.id.as_str();
     let done = Done { action, subject: ("member", id), before: None, after: None };
     let stranger = Actor { name: "unknown".to_owned(), address: from, session: None };
-    tell_refusal(app, format!("{action} {id} {}", household(from)), stranger.did(done));
+    let merchant = of.member.merchant_id.to_string();
+    let holder = format!("{id} {}", household(from));
+    tell_refusal(app, Refused { merchant, holder }, stranger.did(done));
 }
 
 /// Spends a member's code, whatever comes of what they want to do.

@@ -11,7 +11,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::audit;
+use crate::audit::{self, Refused};
 use crate::caller::{Actor, Done, Myself, Stranger, tell_refusal};
 use crate::clock::Moment;
 use crate::config::limits;
@@ -354,7 +354,8 @@ fn tell_failure(app: &App, email: &str, address: IpAddr) {
         after: None,
     };
     let stranger = Actor { name: "unknown".to_owned(), address, session: None };
-    tell_refusal(app, format!("{email} {}", household(address)), stranger.did(done));
+    let holder = format!("{email} {}", household(address));
+    tell_refusal(app, Refused { merchant: String::new(), holder }, stranger.did(done));
 }
 
 /// List your sessions
