@@ -85,7 +85,7 @@ pub(crate) async fn route_before(host: &TestHost, url: &str, merchants: &[&str])
     host.admin(Method::POST, "routes", body).await.ok().id()
 }
 
-async fn route(host: &TestHost, name: &str) -> Value {
+pub(crate) async fn route(host: &TestHost, name: &str) -> Value {
     let routes = host.admin(Method::GET, "routes", json!({})).await.ok();
     let routes = routes.json["data"].as_array().cloned().expect("routes");
     let found = routes.iter().find(|route| route["env"] == "live" && route["name"] == name);

@@ -7,8 +7,10 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::hostile::{Till, attempt, built, hostile, packed};
+use crate::lanes::{patch, route};
 use crate::live::{until, until_asked};
 use crate::network::start_again;
+use crate::news::tell;
 use crate::notices::RIGHT;
 use crate::test_host::{Engine, TestHost, config, unique, with_host_configured};
 use crate::under_way::until_it_waits;
@@ -117,6 +119,48 @@ async fn a_payment_is_not_sent_by_a_version_that_does_not_know_its_account(
         host.advance(600);
         until(host, &id, "paid").await;
         assert_eq!(till.paid(&attempt(host, &id).await.0), 1);
+    })
+    .await;
+}
+
+/// The next version wants a setting in addition: with one that has a default what is heard of payments
+/// counts as before; without one the network is told to say it again, and the operator sets it.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_with_one_more_setting_hears_of_what_was_sent_before(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_versions(engine, async |host, _till, again, put| {
+        let mut open = Vec::new();
+        for _ in 0..2 {
+            open.push(pay(host, "sent, then trap").await);
+        }
+        let with = |version: &str, setting: &str| {
+            let next = next().replace("\"0.2.0\"", &format!("\"{version}\""));
+            format!("{next}\n[settings.branch]\ntitle = \"Branch\"\n{setting}\n")
+        };
+        let refused = async |host: &TestHost, id: &str| {
+            let reference = attempt(host, id).await.0;
+            tell(host, "/told", &format!("refused reference {reference} 0")).await
+        };
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        put(&with("0.4.0", "default = \"1\""));
+        start_again(host, again(host)).await;
+        refused(host, &open[0]).await.ok();
+        until(host, &open[0], "failed").await;
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        put(&with("0.5.0", ""));
+        start_again(host, again(host)).await;
+        let later = refused(host, &open[1]).await;
+        assert_eq!(later.refused(), (503, "service_unavailable"));
+        let stranger = host.client.post(format!("{}/notices/live/hostile/told", host.base));
+        let stranger = stranger.bearer_auth("another").body("x").send().await.expect("an answer");
+        assert_eq!(stranger.status(), 404);
+        let lacking = route(host, "ngn_hostile").await["missing"].clone();
+        assert!(lacking.is_string(), "{lacking}");
+        patch(host, "ngn_hostile", json!({ "settings": { "branch": "7" } })).await.ok();
+        refused(host, &open[1]).await.ok();
+        until(host, &open[1], "failed").await;
     })
     .await;
 }

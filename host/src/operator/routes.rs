@@ -294,7 +294,7 @@ pub async fn update(
     let before = find(&app, &id).await?;
     let wanted = serde_json::to_value(&body.value).map_err(Problem::internal)?;
     let after = changed(&app, &before, body.value)?;
-    if leads(&after) != leads(&before) {
+    if leads(&after) != leads(&before) && !completes(&app, (&before, &after)).await? {
         refuse_while_open(&app, &before).await?;
     }
     let is_back = before.is_paused && !after.is_paused;
@@ -420,6 +420,14 @@ async fn find(app: &App, named: &str) -> Result<Route, Problem> {
 /// What says where its payments go, and in whose name: not how fast.
 fn leads(route: &Route) -> BTreeMap<&String, &String> {
     route.settings.iter().filter(|(name, _)| !own_settings::is_own(name)).collect()
+}
+
+/// Whether a route that lacks something, as another version of its rail may want it, only gets what
+/// it did not have: nothing was sent so far with what it will be.
+async fn completes(app: &App, (before, after): (&Route, &Route)) -> Result<bool, Problem> {
+    let (had, has) = (leads(before), leads(after));
+    let is_whole = app.transfers.routes.get(&before.id).await?.missing().is_none();
+    Ok(!is_whole && had.iter().all(|(name, value)| has.get(name) == Some(value)))
 }
 
 /// A payment is asked about where it was sent to: another gateway's answer proves nothing.

@@ -172,11 +172,20 @@ impl Transfers {
         (by, from): (Door<'_>, IpAddr),
         message: &Message,
     ) -> Result<Vec<Arc<ReadyRoute>>, Problem> {
-        let (mut is_known, mut matching) = (false, Vec::new());
+        let (mut is_known, mut is_unready, mut matching) = (false, false, Vec::new());
         for route in self.routes.all().await?.iter() {
             let terms = route.rail.declaration.notice(&message.method, &message.path);
             let Some(terms) = terms else { continue };
-            if route.missing().is_some() || !by.leads_to(route) {
+            if !by.leads_to(route) {
+                continue;
+            }
+            if let Some(missing) = route.missing() {
+                // Another version of its rail may want something in addition: nothing is lost by it.
+                if by.presents(route, &terms.auth) {
+                    let name = &route.route.name;
+                    tracing::error!(route.name = name, missing, "a notice for a route without it");
+                    is_unready = true;
+                }
                 continue;
             }
             is_known = true;
@@ -197,6 +206,10 @@ impl Transfers {
         match (matching.is_empty(), is_known) {
             (false, _) if is_paused => Err(later(&matching[0])),
             (false, _) => Ok(matching),
+            (true, _) if is_unready => {
+                let message = "This route is not configured. Say it again later.";
+                Err(Problem::because(ErrorCode::ServiceUnavailable, message))
+            }
             (true, true) => Err(Problem::new(ErrorCode::Unauthorized)),
             (true, false) => Err(Problem::new(ErrorCode::NotFound)),
         }

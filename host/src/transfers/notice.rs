@@ -165,7 +165,9 @@ impl Transfers {
                 Box::pin(self.returned(feature, route, attempt, (funds, heard))).await
             }
             News::Found(finding) => {
-                let same = Same::of(&attempt.fingerprint, route.fingerprints(&self.keyring));
+                // What another version of its rail is configured with as well says nothing.
+                let sent = self.routes.as_sent(&attempt.route_id, &attempt.rail_digest).await?;
+                let same = Same::of(&attempt.fingerprint, sent.fingerprints(&self.keyring));
                 // Another gateway than it was sent to proves that it was paid, and nothing else.
                 let is_proof =
                     |learnt: &Learnt| matches!(learnt, Learnt::Paid(_)) || same != Same::Nothing;
