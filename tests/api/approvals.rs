@@ -251,7 +251,9 @@ async fn limits_live_routes_and_marks_take_two(
         for (method, path, body, takes_two) in [
             (&patch, merchant.clone(), limits, true),
             (&patch, merchant.clone(), threshold, true),
-            (&patch, merchant, json!({ "timezone": "Africa/Accra" }), false),
+            // In another timezone it is another day, with limits of its own.
+            (&patch, merchant.clone(), json!({ "timezone": "Africa/Accra" }), true),
+            (&patch, merchant, json!({ "sender_info_required": true }), false),
             (&patch, live.clone(), gateway, true),
             (&patch, live.clone(), pause(true), false),
             (&patch, live.clone(), pause(false), true),

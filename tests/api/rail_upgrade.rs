@@ -256,3 +256,58 @@ async fn settings_of_a_rail_that_is_not_there_are_not_set() {
     })
     .await;
 }
+
+/// What a file is called says nothing: the rail that was there first checks the recipients of its
+/// method, and no two files are one rail, or count a currency otherwise.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rail_that_is_added_takes_nothing_from_the_one_that_was_there(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let (till, folder) = (Till::default(), tempfile::tempdir().expect("a folder"));
+    let (url, component) = (till.open().await, built("hostile", ""));
+    let put = |name: &str, declaration: &str| {
+        std::fs::write(folder.path().join(name), packed(&component, declaration)).expect("written");
+    };
+    let change = |config: &mut Config| {
+        config.simulator.url = Some(url.clone());
+        config.simulator.token = Some(RIGHT.into());
+        config.modules.dir = Some(folder.path().to_owned());
+    };
+    put("rail.wasm", DECLARATION);
+    with_host_configured(engine, change, async |host| {
+        let mut again = config(&host.database);
+        change(&mut again);
+        let stop = async |host: &mut TestHost| {
+            host.running.take().expect("a host").stop().await.expect("stopped in order");
+        };
+        // Of another identity, and before the other one by its file's name.
+        let rival = DECLARATION.replace("name = \"hostile\"\nversion", "name = \"rival\"\nversion");
+        let of_names = "identity = [\"bank_code\", \"account_number\", \"name\"]";
+        let rival = rival.replace("identity = [\"bank_code\", \"account_number\"]", of_names);
+        assert_ne!(rival, DECLARATION);
+        put("a.wasm", &rival);
+        stop(host).await;
+        start_again(host, again.clone()).await;
+        let key = host.merchant.live_key.clone();
+        let id = host.pay_as(&key, &unique(), hostile("pay")).await.ok().id();
+        until(host, &id, "processing").await;
+        until_asked(host, &id, 0).await;
+        stop(host).await;
+        for (declaration, why) in [
+            (DECLARATION.to_owned(), "both hold the rail hostile: keep one of them"),
+            (
+                rival.replace("exponent = 2", "exponent = 0"),
+                "amounts in NGN have 2 decimal places by the rail",
+            ),
+        ] {
+            put("a.wasm", &declaration);
+            let sources = Sources::system().expect("sources");
+            let refused = start(again.clone(), sources).await.err().expect("refused").to_string();
+            assert!(refused.contains(why), "{refused}");
+        }
+        std::fs::remove_file(folder.path().join("a.wasm")).expect("removed");
+        start_again(host, again).await;
+    })
+    .await;
+}

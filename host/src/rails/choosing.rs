@@ -7,7 +7,6 @@ use crate::error::{ErrorCode, Problem};
 use crate::id::{MerchantId, RouteId};
 use crate::money::{Currency, Minor};
 
-use super::Rail;
 use super::bounds::Bounds;
 use super::ready::ReadyRoute;
 use super::route::Routes;
@@ -20,17 +19,14 @@ impl Routes {
         home.is_some_and(|home| home.declaration.rail.name == route.route.rail)
     }
 
-    /// Whether another rail than the one that checks recipients of its method means the same by
-    /// an amount, and by a recipient.
+    /// Whether another rail than the one that checks recipients of its method means the same by a
+    /// recipient.
     #[must_use]
     pub fn means_the_same(&self, route: &ReadyRoute) -> bool {
         let (currency, method) = (route.route.currency, route.route.method.as_str());
         let Some(home) = self.rails.home(currency, method) else { return false };
-        let exponent =
-            |rail: &Rail| rail.declaration.method(currency, method).map(|terms| terms.exponent);
         let (own, other) = (&home.declaration.recipient, &route.rail.declaration.recipient);
-        exponent(&home) == exponent(&route.rail)
-            && (&own.shape, &own.identity) == (&other.shape, &other.identity)
+        (&own.shape, &own.identity) == (&other.shape, &other.identity)
     }
 
     /// The routes that may take a payout, in order, at least one.

@@ -20,7 +20,7 @@ use crate::wasm::{CodeCache, Engines};
 
 use super::declaration::{Declaration, Invalid, KeyTerms};
 use super::fields::{Block, RecipientFields, Shapes, refusal};
-use super::methods::{Choice, Fit};
+use super::methods::{Choice, Fit, MethodTerms};
 use super::redact::Redactor;
 
 /// A loaded rail.
@@ -66,6 +66,19 @@ pub enum LoadError {
     /// Another rail has this name and version.
     #[error("a rail named {0} is loaded already")]
     Duplicate(String),
+    /// What is an amount to one rail is another amount to the other.
+    #[error(
+        "amounts in {currency} have {} decimal places by the rail {}, and {} by the rail {}",
+        .exponents[0], .rails[0], .exponents[1], .rails[1]
+    )]
+    Units {
+        /// The currency that both serve.
+        currency: Currency,
+        /// Their names.
+        rails: [String; 2],
+        /// What each declares.
+        exponents: [u8; 2],
+    },
 }
 
 impl Rail {
@@ -292,8 +305,9 @@ fn other_side(
     }))
 }
 
-/// All loaded rails, the built-in ones first: where several serve a currency, the first one's
-/// method is the default, and a rail that is added changes nothing for those who name none.
+/// All loaded rails: where several serve a currency, the first one's method is the default, and the
+/// first that serves a method checks its recipients. Those come first that this database saw first,
+/// so that a rail that is added changes nothing, whatever its file is called.
 /// Calls that began with one go on with it when it is replaced.
 #[derive(Default)]
 pub struct Registry(ArcSwap<Vec<Arc<Rail>>>);
@@ -302,13 +316,24 @@ impl Registry {
     /// A registry of these rails.
     ///
     /// # Errors
-    /// Two have the same name.
+    /// Two have the same name, or count a currency in units of their own.
     pub fn of(rails: Vec<Rail>) -> Result<Self, LoadError> {
         let mut names = BTreeSet::new();
+        let mut places: BTreeMap<Currency, (u8, &str)> = BTreeMap::new();
         for rail in &rails {
             let name = &rail.declaration.rail.name;
             if !names.insert(name) {
                 return Err(LoadError::Duplicate(name.clone()));
+            }
+            for MethodTerms { currency, exponent, .. } in &rail.declaration.methods {
+                let (known, by) = *places.entry(*currency).or_insert((*exponent, name));
+                if known != *exponent {
+                    return Err(LoadError::Units {
+                        currency: *currency,
+                        rails: [by.to_owned(), name.clone()],
+                        exponents: [known, *exponent],
+                    });
+                }
             }
         }
         Ok(Self(ArcSwap::from_pointee(rails.into_iter().map(Arc::new).collect())))

@@ -87,10 +87,18 @@ pub fn load(
         let origin = format!("built-in component {name}");
         add(&mut components, (engines, cache), (&origin, bytes), tables.as_deref())?;
     }
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
     for path in modules(folder)? {
         let bytes = std::fs::read(&path).map_err(|cause| format!("{}: {cause}", path.display()))?;
         let origin = path.display().to_string();
-        add(&mut components, (engines, cache), (&origin, &bytes), tables.as_deref())?;
+        let added = add(&mut components, (engines, cache), (&origin, &bytes), tables.as_deref())?;
+        let Some(Added { what, is_replacement }) = added else { continue };
+        if let Some(other) = files.insert(what.clone(), origin.clone()) {
+            return Err(format!("{other} and {origin} both hold {what}: keep one of them").into());
+        }
+        if is_replacement {
+            tracing::info!(%origin, what, "stands in for the one that is built in");
+        }
     }
     Ok(components)
 }
@@ -106,12 +114,19 @@ fn modules(folder: Option<&Path>) -> Result<Vec<PathBuf>, StartError> {
     Ok(paths)
 }
 
+/// What one takes of which there is one of each name.
+struct Added {
+    /// What it is, and its name.
+    what: String,
+    is_replacement: bool,
+}
+
 fn add(
     components: &mut Components,
     (engines, cache): (&Engines, &CodeCache),
     (origin, bytes): (&str, &[u8]),
     tables: Option<&Path>,
-) -> Result<(), StartError> {
+) -> Result<Option<Added>, StartError> {
     let named = |cause: StartError| -> StartError { format!("{origin}: {cause}").into() };
     match Kind::of(bytes) {
         Kind::RulePack => {
@@ -120,28 +135,38 @@ fn add(
                 built_in::COMPONENTS.iter().any(|(_, known)| std::ptr::eq(*known, bytes));
             let component = bytes.to_vec();
             components.packs.push(SuppliedPack { pack: Arc::new(pack), component, is_built_in });
+            Ok(None)
         }
         Kind::RateSource => {
             let source = RateSource::load(engines, cache, bytes);
             let source = source.map_err(|cause| named(cause.into()))?;
             let name = source.about.name.clone();
-            put(&mut components.sources, source, |known| known.about.name == name);
+            let is_replacement =
+                put(&mut components.sources, source, |known| known.about.name == name);
+            Ok(Some(Added { what: format!("the rate source {name}"), is_replacement }))
         }
         Kind::Rail => {
             let rail =
                 Rail::load(engines, cache, bytes, tables).map_err(|cause| named(cause.into()))?;
             let name = rail.declaration.rail.name.clone();
-            put(&mut components.rails, rail, |known| known.declaration.rail.name == name);
+            let is_replacement =
+                put(&mut components.rails, rail, |known| known.declaration.rail.name == name);
+            Ok(Some(Added { what: format!("the rail {name}"), is_replacement }))
         }
     }
-    Ok(())
 }
 
-/// In the place of the one that it replaces, or at the end.
-fn put<T>(all: &mut Vec<T>, new: T, is_replaced: impl Fn(&T) -> bool) {
+/// In the place of the one that it replaces, or at the end; answers whether there was one.
+fn put<T>(all: &mut Vec<T>, new: T, is_replaced: impl Fn(&T) -> bool) -> bool {
     match all.iter_mut().find(|known| is_replaced(known)) {
-        Some(known) => *known = new,
-        None => all.push(new),
+        Some(known) => {
+            *known = new;
+            true
+        }
+        None => {
+            all.push(new);
+            false
+        }
     }
 }
 

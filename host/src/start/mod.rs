@@ -1,6 +1,6 @@
 //! From configuration to a running host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -313,19 +313,23 @@ impl Host {
     }
 }
 
-/// The rails that were loaded, each with its routes.
+/// The rails that were loaded, those first that this database saw first, each with its routes.
 async fn registered(
-    rails: Vec<Rail>,
+    mut rails: Vec<Rail>,
     db: &Db,
     (ids, clock): (&IdGenerator, &Clock),
 ) -> Result<Arc<Registry>, StartError> {
+    let sql = "SELECT name, MIN(created_at) FROM rail_versions GROUP BY name";
+    let seen: Vec<(String, i64)> = sqlx::query_as(sql).fetch_all(db.pool()).await?;
+    let seen: HashMap<String, i64> = seen.into_iter().collect();
+    rails.sort_by_key(|rail| seen.get(&rail.declaration.rail.name).copied().unwrap_or(i64::MAX));
     let rails = Arc::new(Registry::of(rails)?);
     seed_routes(db, &rails, ids, clock).await?;
     Ok(rails)
 }
 
-/// A rail that this database sees for the first time gets a route per currency, method and
-/// environment. What an operator deletes later stays deleted.
+/// A method of a rail that this database sees for the first time gets a route in each environment.
+/// What an operator deletes later stays deleted.
 async fn seed_routes(
     db: &Db,
     rails: &Registry,
@@ -335,20 +339,38 @@ async fn seed_routes(
     let known = sql::list_routes(db.pool()).await?;
     let sql = "SELECT key FROM meta WHERE key LIKE 'routes_of/%'";
     let seen: Vec<String> = sqlx::query_scalar(sql).fetch_all(db.pool()).await?;
-    let mark = |rail: &Rail| format!("routes_of/{}", rail.declaration.rail.name);
-    let mut rows = Vec::new();
+    for route in known.iter().filter(|route| rails.get(&route.rail).is_none()) {
+        let (name, rail) = (&route.name, &route.rail);
+        tracing::warn!(route.name = name, rail, "its rail is not loaded: nobody sends or asks");
+    }
+    let names = known.iter().map(|route| (route.name.clone(), route.rail.clone()));
+    let mut taken: HashMap<String, String> = names.collect();
+    let (mut marks, mut rows) = (Vec::new(), Vec::new());
     for rail in rails.all() {
         let name = &rail.declaration.rail.name;
-        if seen.contains(&mark(&rail)) || known.iter().any(|route| route.rail == *name) {
-            continue;
-        }
-        for terms in &rail.declaration.methods {
+        for MethodTerms { name: method, currency, .. } in &rail.declaration.methods {
+            let mark = format!("routes_of/{name}/{currency}/{method}");
+            if seen.contains(&mark) {
+                continue;
+            }
+            marks.push(mark);
+            let is_its =
+                |it: &Route| (&it.rail, it.currency, &it.method) == (name, *currency, method);
+            if known.iter().any(is_its) {
+                continue;
+            }
+            let route = seeded_name(currency.as_str(), method);
+            if let Some(other) = taken.insert(route.clone(), name.clone()) {
+                let advice = "make one: railhead admin route create";
+                tracing::warn!(rail.name = name, method, other, advice, "no route leads over it");
+                taken.insert(route, other);
+                continue;
+            }
             for env in [Env::Test, Env::Live] {
-                let MethodTerms { name: method, currency, .. } = terms;
                 let now = clock.now();
                 rows.push(sql::ROUTES.row(&Route {
                     id: ids.id(),
-                    name: seeded_name(currency.as_str(), method),
+                    name: route.clone(),
                     env,
                     currency: *currency,
                     method: method.clone(),
@@ -373,9 +395,9 @@ async fn seed_routes(
     drop(turn);
     // Only now: a start that was cut off before makes them again, and none of them twice.
     let mut tx = db.write().await?;
-    for rail in rails.all() {
+    for mark in &marks {
         let sql = "INSERT INTO meta (key, value) VALUES ($1, 'made') ON CONFLICT (key) DO NOTHING";
-        sqlx::query(sql).bind(mark(&rail)).execute(tx.conn()).await?;
+        sqlx::query(sql).bind(mark).execute(tx.conn()).await?;
     }
     tx.commit().await?;
     Ok(())

@@ -43,7 +43,7 @@ pub enum WaitsFor {
     Network,
     /// Its route, which is paused.
     Route,
-    /// A route that takes it: none does.
+    /// A route that takes it: none does, or the rail of the one that it went over is not loaded.
     AnyRoute,
     /// The end of the quarantine.
     Quarantine,
@@ -71,7 +71,7 @@ impl WaitsFor {
             Self::Hours => "Its network is closed.",
             Self::Network => "Its network failed, or asked for patience, and is left alone.",
             Self::Route => "Its route is paused.",
-            Self::AnyRoute => "No route takes it.",
+            Self::AnyRoute => "No route takes it, or the rail of its own is not loaded.",
             Self::Quarantine => "Nothing live leaves until the quarantine ends.",
             Self::Wallet => "Its wallet is frozen.",
             Self::Merchant => "Its merchant is suspended or closed.",
@@ -146,19 +146,21 @@ impl Transfers {
             (Some(open), None) if open.bytes_left => Place::MayHaveLeft,
             (_, None) => Place::Unsent,
         };
+        let route = attempt.map_or(&work.route_id, |attempt| &attempt.route_id);
+        let route = self.route(route).await?;
         let is_unsent = matches!(place, Place::ToAnother(_) | Place::Unsent);
         let is_quarantined = order.env == Env::Live && self.quarantine.is_closed();
         let wait = match place {
             _ if work.is_held => WaitsFor::Host.into(),
             Place::InQuestion => WaitsFor::Person.into(),
             Place::InFile(file) => self.in_file(file).await?,
+            // Nobody can ask.
+            Place::MayHaveLeft if route.is_none() => WaitsFor::AnyRoute.into(),
             Place::MayHaveLeft => Wait { what: WaitsFor::Answer, until: self.ahead(work.due_at) },
             Place::ToAnother(_) | Place::Unsent if is_quarantined => WaitsFor::Quarantine.into(),
             Place::ToAnother(file) => self.once_more((order, work), file).await?,
             Place::Unsent => self.unsent((order, work), &attempts).await?,
         };
-        let route = attempt.map_or(&work.route_id, |attempt| &attempt.route_id);
-        let route = self.route(route).await?;
         let masked = |said: &String| {
             let rail = route.as_ref().map(|ready| &ready.rail);
             rail.map(|rail| rail.redactor.text(said, &order.recipient))
