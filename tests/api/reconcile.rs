@@ -310,6 +310,12 @@ async fn bad_adjusting_entries_are_refused_by_field(
             let refused = adjust(host, OPERATOR_TOKEN, back).await;
             assert_eq!((refused.status, refused.field()), (400, field), "{changes}");
         }
+        let elsewhere = of_charge(json!({
+            "route": "manual", "currency": "NGN", "env": "test", "direction": "received",
+            "account": "funding",
+        }));
+        let refused = adjust(host, OPERATOR_TOKEN, elsewhere).await;
+        assert_eq!((refused.status, refused.field()), (400, "account"), "under its own name");
         for (query, field) in [
             ("env=live&from=2026-11-21", "route"),
             ("route=ngn_nip", "from"),

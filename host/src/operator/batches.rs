@@ -247,7 +247,7 @@ async fn run(
     (what, body): (Change, Body<BatchReviewRequest>),
 ) -> Result<Response, Problem> {
     let shown = |(batch, counts): &Reviewed| reply(batch, counts);
-    let reservation = once(&actor, key, &format!("/admin/v1/batches/{id}/{what:?}"), &body);
+    let reservation = once(&actor, key, &format!("/admin/v1/batches/{id}/{}", action(what)), &body);
     if let Some(reservation) = &reservation
         && let Some(done) = replay::<Reviewed>(&app.db, reservation).await?
     {

@@ -458,7 +458,7 @@ async fn run(
     (id, key): (&str, Option<IdempotencyKey>),
     (what, body): (Change, Body<PayoutChangeRequest>),
 ) -> Result<Response, Problem> {
-    let reservation = once(&actor, key, &format!("/admin/v1/payouts/{id}/{what:?}"), &body);
+    let reservation = once(&actor, key, &format!("/admin/v1/payouts/{id}/{}", action(what)), &body);
     if let Some(reservation) = &reservation
         && let Some(done) = replay::<Payout>(&app.db, reservation).await?
     {

@@ -427,14 +427,23 @@ async fn understand(
     }
 }
 
-/// Refuses what names an adjusting entry and does not take it back as it was made: on the account
-/// of another route, of another amount, or to where that one did not go.
+/// Refuses what takes an adjusting entry back, and not as it was made: on the account of another
+/// route, of another amount, or to where that one did not go.
 fn refuse_other(adjustment: &Adjustment, before: &[Adjustment]) -> Result<(), Problem> {
-    let Some(named) = AdjustmentId::parse(&adjustment.reference) else { return Ok(()) };
-    let named = before.iter().find(|it| it.id == named).ok_or_else(|| {
-        let why = "must not be an adjusting entry of another account or another amount";
-        invalid("reference", why)
-    })?;
+    let named = match AdjustmentId::parse(&adjustment.reference) {
+        Some(id) => before.iter().find(|it| it.id == id).ok_or_else(|| {
+            let why = "must not be an adjusting entry of another account or another amount";
+            invalid("reference", why)
+        })?,
+        // By the name of the difference it is the last one, where nothing is left of it then.
+        None => {
+            let taken_in = Minor::total(before.iter().map(|it| it.amount))?;
+            match before.last() {
+                Some(last) if taken_in.plus(adjustment.amount)? == Minor::ZERO => last,
+                _ => return Ok(()),
+            }
+        }
+    };
     match named.contra == adjustment.contra {
         true => Ok(()),
         false => {

@@ -63,7 +63,7 @@ pub static PAYOUT_STATES: Update<Payout> = Update {
     key: text("id", |payout| payout.id.as_str().into()),
     columns: &[
         text("status", |payout| payout.status.as_str().into()),
-        int("is_waiting", |payout| payout.status.is_waiting().into()),
+        int("is_waiting", |payout| payout.status.waits_for_somebody().into()),
         int("holds_batch", |payout| payout.holds_batch().into()),
         text("unusual", |payout| payout.status.unusual().into()),
         int("version", |payout| payout.version.into()),

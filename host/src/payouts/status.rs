@@ -76,12 +76,6 @@ impl Status {
             _ => Some(self.as_str()),
         }
     }
-
-    /// Whether it stays so until somebody decides.
-    #[must_use]
-    pub const fn is_waiting(self) -> bool {
-        matches!(self, Self::Draft | Self::AwaitingAdminReview)
-    }
 }
 
 impl std::fmt::Display for Status {

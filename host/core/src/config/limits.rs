@@ -6,10 +6,10 @@ use std::time::Duration;
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// A caller has this long to send a body.
 pub const BODY_MAX: Duration = Duration::from_secs(10);
+/// The same for a component, which may be sixteen times as large.
+pub const UPLOAD_MAX: Duration = Duration::from_secs(60);
 /// For how long what was refused before it was read is read all the same.
 pub const UNREAD_MAX: Duration = Duration::from_secs(2);
-/// The same for a component, which may be thirty times as large.
-pub const UPLOAD_MAX: Duration = Duration::from_secs(60);
 /// A connection has this long to begin a request and to send its head.
 pub const HEAD_MAX: Duration = Duration::from_secs(30);
 /// An answer of which nobody takes a byte for this long is given up.
@@ -25,7 +25,7 @@ pub const DESCRIPTORS_OWN: u64 = 1_536;
 pub const CONNECTIONS_MIN: usize = 16;
 /// Longest Idempotency-Key, as the contract says.
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
-/// One credit or debit of a wallet, in minor units: ten million millions.
+/// One credit or debit of a wallet: ten million millions, where a unit has hundredths.
 pub const MOVEMENT_MINOR_MAX: i64 = 1_000_000_000_000_000;
 /// What a wallet may hold by them. Of a thousand such wallets the sum still fits 64 bits.
 pub const BALANCE_MINOR_MAX: i64 = 9_000_000_000_000_000;

@@ -56,8 +56,3 @@ pub fn schema_texts(engine: Engine) -> impl Iterator<Item = &'static str> {
         Engine::Postgres => step.postgres,
     })
 }
-
-/// The number of the newest migration.
-pub(super) fn newest() -> i64 {
-    STEPS.last().map_or(0, |step| step.version)
-}

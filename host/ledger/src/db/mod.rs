@@ -229,17 +229,6 @@ impl Db {
         }
     }
 
-    /// Whether the schema is the one this host was built for.
-    ///
-    /// # Errors
-    /// The database cannot be read.
-    pub async fn is_migrated(&self) -> Result<bool, OpenError> {
-        let newest = migrate::newest();
-        let sql = "SELECT COUNT(*) FROM _sqlx_migrations WHERE version = $1";
-        let found = sqlx::query_scalar::<_, i64>(sql).bind(newest).fetch_one(&self.pool).await;
-        Ok(matches!(found, Ok(1)))
-    }
-
     /// Where reads go.
     #[must_use]
     pub fn pool(&self) -> &AnyPool {

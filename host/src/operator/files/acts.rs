@@ -59,7 +59,7 @@ pub async fn hold(
     body: Body<FileRequest>,
 ) -> Result<Json<FileView>, Problem> {
     let (file, reason) = (find(&app, &id).await?, body.value.reason()?);
-    set_held(&app, &operator, file, (Held::Yes, reason, Agreement::default())).await
+    set_held(&app, &operator, file, (Act::Hold, reason, Agreement::default())).await
 }
 
 /// Release a file that is held back
@@ -108,7 +108,7 @@ async fn try_to_release(
             }
         }
     };
-    let said = (Held::No, reason.to_owned(), agreement);
+    let said = (Act::Release, reason.to_owned(), agreement);
     let let_go = set_held(app, operator, file, said).await?;
     Ok(let_go.into_response())
 }
@@ -119,10 +119,11 @@ const TRIES: u32 = 4;
 /// Somebody was faster.
 const CHANGED: &str = "Something has become of this file meanwhile: look again.";
 
+/// What an operator does with a file that has not left.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Held {
-    Yes,
-    No,
+pub(super) enum Act {
+    Hold,
+    Release,
 }
 
 /// Holds a file back or lets it go.
@@ -133,9 +134,9 @@ pub(super) async fn set_held(
     app: &App,
     operator: &Operator,
     file: PaymentFile,
-    (held, reason, agreement): (Held, String, Agreement),
+    (act, reason, agreement): (Act, String, Agreement),
 ) -> Result<Json<FileView>, Problem> {
-    let is_held = held == Held::Yes;
+    let is_held = act == Act::Hold;
     let due_at = file.closes_at.max(app.now());
     let done = Done {
         action: if is_held { "file.hold" } else { "file.release" },
@@ -147,7 +148,8 @@ pub(super) async fn set_held(
     let command = Command::new(move |locked| {
         let now = Now::read(locked, id.as_str())?;
         // Whatever lets it go was decided about the file as it was.
-        if held == Held::No && (now.fence, now.may_have_left) != (seen.fence, seen.may_have_left) {
+        if act == Act::Release && (now.fence, now.may_have_left) != (seen.fence, seen.may_have_left)
+        {
             return Err(conflict(CHANGED));
         }
         let is_early = [FileState::Collecting, FileState::Closed, FileState::Assembled];
@@ -158,10 +160,10 @@ pub(super) async fn set_held(
             );
             return Err(conflict(message));
         }
-        match (held, now.is_held) {
-            (Held::Yes, true) => return Err(conflict("This file is held back already.")),
-            (Held::No, false) => return Err(conflict("This file is not held back.")),
-            (Held::Yes, false) | (Held::No, true) => {}
+        match (act, now.is_held) {
+            (Act::Hold, true) => return Err(conflict("This file is held back already.")),
+            (Act::Release, false) => return Err(conflict("This file is not held back.")),
+            (Act::Hold, false) | (Act::Release, true) => {}
         }
         let taken = Taken { id: id.clone(), is_held, due_at, fence: now.fence + 1 };
         let rows = vec![sql::HELD.change(&taken)];

@@ -23,7 +23,7 @@ use crate::transfers::files::closing;
 use crate::transfers::files::table::{self, FileState, PaymentFile};
 
 use super::super::write;
-use super::acts::{FileRequest, Held, Now, conflict, set_held};
+use super::acts::{Act, FileRequest, Now, conflict, set_held};
 use super::{FileView, sql, view};
 use crate::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 
@@ -203,7 +203,7 @@ pub async fn hold(
             closing::of_closing((&app.db, &app.ids), (&route, &planned), app.now()).await?
         }
     };
-    set_held(&app, &operator, file, (Held::Yes, reason, Agreement::default())).await
+    set_held(&app, &operator, file, (Act::Hold, reason, Agreement::default())).await
 }
 
 /// Release the file of a window
@@ -226,7 +226,7 @@ pub async fn release(
             Err(conflict("The bank may have this file: release the file itself."))
         }
         Closing::Collects(_, file) => {
-            set_held(&app, &operator, *file, (Held::No, reason, Agreement::default())).await
+            set_held(&app, &operator, *file, (Act::Release, reason, Agreement::default())).await
         }
         Closing::Ahead(..) => Err(conflict("Nothing is held back there.")),
     }
