@@ -175,3 +175,11 @@ fn a_payment_that_is_not_declared_to_move_money_is_found(
 ) {
     Checked::of(&repacked::component("nip", changes), &shipped("nip")).must_fail(found);
 }
+
+/// A rail that goes by a calendar of which no host knows would have no routes.
+#[test]
+fn a_calendar_that_no_host_has_is_found() {
+    let nowhere = [("calendar = \"us-federal-reserve\"", "calendar = \"nowhere\"")];
+    let found = ["FAILED calendar nowhere: ", "it is not packed into the rail"];
+    Checked::of(&repacked::component("ach", &nowhere), &shipped("ach")).must_fail(&found);
+}

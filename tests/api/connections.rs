@@ -81,6 +81,12 @@ async fn whoever_lost_the_right_while_a_body_arrived_has_lost_it(
         let path = format!("/admin/v1/merchants/{merchant}/keys");
         let key = json!({ "env": "test", "label": "mine", "capabilities": ["payout_create"] });
         let live = host.merchant.live_key.clone();
+        // Whose limits are others by then is to say it again.
+        let mut early = begin(host, (&live, "/v1/payouts"), &naira(100_000)).await;
+        let limits = json!({ "limits": { "NGN": { "per_transaction_minor": "1" } } });
+        host.admin(Method::PATCH, &format!("merchants/{merchant}"), limits).await.ok();
+        tokio::time::sleep(Duration::from_millis(120)).await;
+        assert_eq!(finish(&mut early).await, "503");
         let mut begun = vec![
             begin(host, (&live, "/v1/payouts"), &naira(100_000)).await,
             begin(host, (&admin.token, &path), &key).await,
@@ -98,16 +104,21 @@ async fn whoever_lost_the_right_while_a_body_arrived_has_lost_it(
         tokio::time::sleep(Duration::from_millis(120)).await;
         let mut heard = Vec::new();
         for stream in &mut begun {
-            stream.write_all(b"}").await.expect("sent");
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await.expect("an answer");
-            heard.push(answer.split(' ').nth(1).expect("a status").to_owned());
+            heard.push(finish(stream).await);
         }
         assert_eq!(heard, ["403", "401"]);
         assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 0);
         assert_eq!(host.count("SELECT COUNT(*) FROM api_keys WHERE label = 'mine'").await, 0);
     })
     .await;
+}
+
+/// Sends the last byte of a request; the status of the answer.
+async fn finish(stream: &mut TcpStream) -> String {
+    stream.write_all(b"}").await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    answer.split(' ').nth(1).expect("a status").to_owned()
 }
 
 /// Sends all of a request but its last byte.

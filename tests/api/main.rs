@@ -105,6 +105,7 @@ mod reports;
 mod request_logs;
 mod restores;
 mod retention;
+mod reversed;
 mod review;
 mod route_bounds;
 mod routing;

@@ -146,6 +146,9 @@ async fn a_version_with_one_more_setting_hears_of_what_was_sent_before(
         host.running.take().expect("a host").stop().await.expect("stopped in order");
         put(&with("0.4.0", "default = \"1\""));
         start_again(host, again(host)).await;
+        // What was sent with the default would be asked about in another name.
+        let other = patch(host, "ngn_hostile", json!({ "settings": { "branch": "7" } })).await;
+        assert_eq!(other.refused(), (409, "state_conflict"));
         refused(host, &open[0]).await.ok();
         until(host, &open[0], "failed").await;
         host.running.take().expect("a host").stop().await.expect("stopped in order");

@@ -19,7 +19,7 @@ use crate::test_host::{
     Answer, Engine, OPERATOR_TOKEN, TestHost, naira, unique, with, with_host_configured,
 };
 
-const START: i64 = 100_000_000;
+pub(crate) const START: i64 = 100_000_000;
 
 pub(crate) async fn mark(host: &TestHost, action: &str, id: &str) -> Answer {
     let body = json!({ "evidence": "a letter", "reason": "a test" });
@@ -195,36 +195,6 @@ async fn a_bank_that_paid_what_was_marked_as_failed_is_heard_and_each_decision_i
             }
             host.prove().await;
         }
-    })
-    .await;
-}
-
-/// The operator took it for paid, and gave it back; what the bank says then contradicts the books.
-#[rstest]
-#[tokio::test(flavor = "multi_thread")]
-async fn a_bank_that_paid_what_was_marked_and_reversed_is_heard(
-    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
-) {
-    with_bank(engine, async |host, bank| {
-        let (id, reference) = marked_while_unknown(host, "mark_paid").await;
-        mark(host, "reverse", &id).await.ok();
-        assert_eq!(balance(host).await, START);
-        bank.control(&reference, "settle").await.ok();
-        for _ in 0..2 {
-            deliver(host, ("live", RIGHT), &status(&reference, "00")).await.ok();
-        }
-        let case = until_case(host, "paid_after_failure").await;
-        assert_eq!((&case["subject_id"], &case["amount_minor"]), (&json!(id), &json!("100000")));
-        assert_eq!((balance(host).await, account(host, "suspense").await), (START, -100_000));
-        host.prove().await;
-        resolve(host, &case, "charge").await.ok();
-        until(host, &id, "paid_manual").await;
-        assert_eq!((balance(host).await, account(host, "suspense").await), (START - TOTAL, 0));
-        // What had failed, was marked as paid and reversed adds up, too.
-        let failed = host.pay("failed", naira(100_000)).await.ok().id();
-        mark(host, "mark_paid", &failed).await.ok();
-        mark(host, "reverse", &failed).await.ok();
-        host.prove().await;
     })
     .await;
 }

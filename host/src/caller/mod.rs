@@ -28,6 +28,7 @@ use crate::app::App;
 use crate::audit::{self, Refused};
 use crate::auth::key::{TooWide, is_secret};
 use crate::auth::{ApiKey, Capability, Merchant, Permission};
+use crate::clock::Moment;
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
@@ -157,7 +158,8 @@ async fn merchant_gate(app: App, mut request: Request, next: Next) -> Response {
         Ok(caller) => {
             let budget = (caller.key.id.to_string(), tier(&request));
             let record = Record::begin(&app, &caller, &request);
-            let again = still_admitted(&app, (&request, address), Gate::Merchants);
+            let gate = Gate::Merchants(caller.merchant.updated_at);
+            let again = still_admitted(&app, (&request, address), gate);
             request.extensions_mut().insert(caller);
             request.extensions_mut().insert(again);
             let response = spend(&app, budget, request, next).await;
@@ -343,10 +345,11 @@ async fn identify(
     Ok(Caller { key, merchant, address })
 }
 
-/// Who lets a request in.
+/// Who let a request in.
 #[derive(Clone, Copy)]
 enum Gate {
-    Merchants,
+    /// For a merchant who was last changed then.
+    Merchants(Moment),
     Actors,
 }
 
@@ -358,7 +361,14 @@ fn still_admitted(app: &App, (request, address): (&Request, IpAddr), gate: Gate)
         Box::pin(async move {
             let token = token(header.as_ref()).map(str::to_owned);
             match gate {
-                Gate::Merchants => identify(&app, token, address).await.map(drop),
+                Gate::Merchants(changed_at) => {
+                    let caller = identify(&app, token, address).await?;
+                    match caller.merchant.updated_at == changed_at {
+                        true => Ok(()),
+                        // What was read of it with the head, limits among it, counts no more.
+                        false => Err(Problem::new(ErrorCode::ServiceUnavailable).retry_after(1)),
+                    }
+                }
                 Gate::Actors => recognise(&app, token, address).await.map(drop),
             }
         })

@@ -8,8 +8,10 @@ pub mod packs;
 mod scenarios;
 mod stage;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::calendar::Calendar;
 use crate::rails::Rail;
 
 pub use cases::Cases;
@@ -38,6 +40,10 @@ impl Report {
 /// A file of cases cannot be read.
 pub async fn check(rail: &Rail, folder: &Path) -> Result<Report, String> {
     let mut report = Report::default();
+    let unknown = calendars(rail).into_iter().filter(|name| !is_at_hand(rail, name));
+    report.failures.extend(unknown.map(|name| {
+        format!("calendar {name}: it is not packed into the rail, and no host has it by itself")
+    }));
     let cases = Cases::read(folder)?;
     for case in &cases.recipients {
         report.note(&case.name, exchange::recipient(rail, case).await);
@@ -52,6 +58,18 @@ pub async fn check(rail: &Rail, folder: &Path) -> Result<Report, String> {
     files::run(rail, &cases, &mut report).await;
     scenarios::run(rail, &cases, &mut report).await;
     Ok(report)
+}
+
+/// The calendars by which it works.
+fn calendars(rail: &Rail) -> BTreeSet<&str> {
+    let hours = rail.declaration.methods.iter().filter_map(|terms| terms.hours.as_ref());
+    let files = rail.declaration.files.iter().map(|files| files.calendar.as_str());
+    hours.map(|hours| hours.calendar.as_str()).chain(files).collect()
+}
+
+/// A route that has no calendar does nothing.
+fn is_at_hand(rail: &Rail, name: &str) -> bool {
+    rail.calendars.contains_key(name) || Calendar::names().any(|known| known == name)
 }
 
 /// Runs a case twice: it has to come to the same.

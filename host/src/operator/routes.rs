@@ -423,11 +423,21 @@ fn leads(route: &Route) -> BTreeMap<&String, &String> {
 }
 
 /// Whether a route that lacks something, as another version of its rail may want it, only gets what
-/// it did not have: nothing was sent so far with what it will be.
+/// it cannot do without: nothing was sent without that, but by a version that does not know of it.
 async fn completes(app: &App, (before, after): (&Route, &Route)) -> Result<bool, Problem> {
     let (had, has) = (leads(before), leads(after));
-    let is_whole = app.transfers.routes.get(&before.id).await?.missing().is_none();
-    Ok(!is_whole && had.iter().all(|(name, value)| has.get(name) == Some(value)))
+    let routes = app.transfers.routes.all().await?;
+    let Some(ready) = routes.iter().find(|ready| ready.route.id == before.id) else {
+        return Ok(false);
+    };
+    let declared = &ready.rail.declaration.settings;
+    let is_needed = |name: &str| match declared.get(name) {
+        Some(terms) => terms.default.is_none(),
+        None => name.starts_with("endpoint."),
+    };
+    let is_kept = had.iter().all(|(name, value)| has.get(name) == Some(value));
+    let mut new = has.keys().filter(|name| !had.contains_key(*name));
+    Ok(ready.missing().is_some() && is_kept && new.all(|name| is_needed(name)))
 }
 
 /// A payment is asked about where it was sent to: another gateway's answer proves nothing.

@@ -348,6 +348,9 @@ async fn seed_routes(
     let (mut marks, mut rows) = (Vec::new(), Vec::new());
     for rail in rails.all() {
         let name = &rail.declaration.rail.name;
+        // Once there was one mark for all methods of a rail.
+        let had_all = seen.contains(&format!("routes_of/{name}"))
+            && !seen.iter().any(|mark| mark.starts_with(&format!("routes_of/{name}/")));
         for MethodTerms { name: method, currency, .. } in &rail.declaration.methods {
             let mark = format!("routes_of/{name}/{currency}/{method}");
             if seen.contains(&mark) {
@@ -356,7 +359,7 @@ async fn seed_routes(
             marks.push(mark);
             let is_its =
                 |it: &Route| (&it.rail, it.currency, &it.method) == (name, *currency, method);
-            if known.iter().any(is_its) {
+            if had_all || known.iter().any(is_its) {
                 continue;
             }
             let route = seeded_name(currency.as_str(), method);

@@ -302,7 +302,8 @@ impl<'a, F: Feature> Carry<'a, F> {
         let now = self.engine.now();
         let is_taken = !over.route.route.is_paused
             && over.route.opens_at(now).is_none()
-            && over.route.takes(self.order.amount);
+            && over.route.takes(self.order.amount)
+            && over.route.rail.knows_the_account(&self.order.recipient);
         let may_use_route = is_taken && self.held_back().is_none();
         // A definite answer counts, whatever this host thought of its own sending.
         let is_open = matches!(answered.learnt, Learnt::Unknown(_) | Learnt::NeverReceived(_));

@@ -98,7 +98,7 @@ impl Transfers {
         // Nobody is listened to before it is known who speaks; but whoever signs what he says.
         let routes = match self.is_signed((by, from), &message).await? {
             true => {
-                message.body = self.unverified.read(from, body).await?;
+                message.body = self.unverified.read((by.name(), from), body).await?;
                 self.authenticate((by, from), &message).await?
             }
             false => {
@@ -181,7 +181,9 @@ impl Transfers {
             }
             if let Some(missing) = route.missing() {
                 // Another version of its rail may want something in addition: nothing is lost by it.
-                if by.presents(route, &terms.auth) {
+                // Who only signs cannot show yet who he is.
+                let shows_a_token = terms.auth.path_token || terms.auth.bearer.is_some();
+                if shows_a_token && route.hears(from) && by.presents(route, &terms.auth) {
                     let name = &route.route.name;
                     tracing::error!(route.name = name, missing, "a notice for a route without it");
                     is_unready = true;
@@ -217,6 +219,14 @@ impl Transfers {
 }
 
 impl<'a> Door<'a> {
+    /// What stands beside others: the rail of its environment, or the route.
+    fn name(&self) -> String {
+        match self {
+            Self::Rail { env, rail, .. } => format!("{env}/{rail}"),
+            Self::Route { id, .. } => (*id).to_owned(),
+        }
+    }
+
     fn leads_to(&self, route: &ReadyRoute) -> bool {
         match self {
             Self::Rail { env, rail, .. } => {

@@ -127,6 +127,11 @@ impl Transfers {
         let mut joined = Joined::default();
         for (attempt, order) in orders(feature, attempts).await? {
             let read = order.and_then(|order| {
+                // It may have joined under another version of its rail.
+                if !route.rail.knows_the_account(&order.recipient) {
+                    let why = "the loaded version of its rail names accounts otherwise";
+                    return Err(Problem::because(ErrorCode::StateConflict, why));
+                }
                 let payment = Calls { engine: self, order: &order }.payment((&attempt, route))?;
                 Ok((order, payment))
             });

@@ -32,10 +32,15 @@ impl Filled {
         self.secrets.push(bytes.to_vec());
     }
 
-    /// The same secret in plain: who hears it may write it otherwise.
+    /// The same secret as whoever hears it may write it: in plain, or in JSON, where a slash may have
+    /// a backslash before it.
     pub(crate) fn also_secret(&mut self, plain: &[u8]) {
-        if self.secrets.last().is_none_or(|written| written != plain) {
-            self.secrets.push(plain.to_vec());
+        let json = serde_json::Value::from(String::from_utf8_lossy(plain)).to_string();
+        let json = &json[1..json.len() - 1];
+        for written in [json.replace('/', "\\/").as_bytes(), json.as_bytes(), plain] {
+            if !self.secrets.iter().any(|known| known == written) {
+                self.secrets.push(written.to_vec());
+            }
         }
     }
 
@@ -71,7 +76,10 @@ mod tests {
         filled.secret(b"hunter2");
         filled.open(b", twice".to_vec());
         assert_eq!(filled.shown(), b"Bearer ****, twice");
+        filled.also_secret(b"hunter2");
         assert_eq!(filled.take_secrets(), [b"hunter2"]);
+        filled.also_secret(b"a/\"b");
+        assert_eq!(filled.take_secrets(), [&b"a\\/\\\"b"[..], b"a/\\\"b", b"a/\"b"]);
         assert_eq!(filled.leaves(), b"Bearer hunter2, twice");
         let mut open = Filled::default();
         open.open(b"nothing".to_vec());
