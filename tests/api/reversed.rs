@@ -29,6 +29,14 @@ async fn a_bank_that_paid_what_was_marked_and_reversed_is_heard(
         resolve(host, &case, "charge").await.ok();
         until(host, &id, "paid_manual").await;
         assert_eq!((balance(host).await, account(host, "suspense").await), (START - TOTAL, 0));
+        // What was paid and written off is not paid once more in the books.
+        let (written_off, reference) = marked_while_unknown(host, "mark_failed").await;
+        bank.control(&reference, "settle").await.ok();
+        deliver(host, ("live", RIGHT), &status(&reference, "00")).await.ok();
+        let case = until_case(host, "paid_after_failure").await;
+        resolve(host, &case, "write_off").await.ok();
+        let refused = mark(host, "mark_paid", &written_off).await;
+        assert_eq!(refused.refused(), (409, "state_conflict"));
         // What had failed, was marked as paid and reversed adds up, too.
         let failed = host.pay("failed", naira(100_000)).await.ok().id();
         mark(host, "mark_paid", &failed).await.ok();

@@ -189,10 +189,6 @@ async fn a_bank_that_paid_what_was_marked_as_failed_is_heard_and_each_decision_i
             // The same is told once more: nothing happens twice.
             deliver(host, ("live", RIGHT), &status(&reference, "00")).await.ok();
             assert_eq!(open_cases(host).await, Vec::<Value>::new());
-            if resolution == "write_off" {
-                let refused = mark(host, "mark_paid", &id).await;
-                assert_eq!(refused.refused(), (409, "state_conflict"), "paid once, booked once");
-            }
             host.prove().await;
         }
     })
