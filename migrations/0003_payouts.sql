@@ -83,7 +83,8 @@ CREATE INDEX batches_under_way ON batches (id) WHERE completed_at IS NULL;
 -- most payouts are in. Indexes name them instead of the status, so that a payout on its way from
 -- queued to paid moves in no index. What changes stands together, at the end: of a new version
 -- PostgreSQL logs what lies between the first byte that differs from the old one's and the last.
--- pricing is [pack, version, digest, [[kind, label, amount_minor], ...]].
+-- pricing is [pack, version, digest, [[kind, label, amount_minor], ...]]. sender and resolution are
+-- sealed.
 CREATE TABLE payouts (
     id                 TEXT PRIMARY KEY,
     merchant_id        TEXT NOT NULL,

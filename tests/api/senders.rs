@@ -1,10 +1,15 @@
 //! Who pays, for merchants of whom the operator wants to know it.
 
+use std::collections::BTreeSet;
+
 use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::ach::funded;
 use crate::fps::{self, pounds};
+use crate::hours::wire;
+use crate::secrets::columns_with;
 use crate::test_host::{Engine, TestHost, naira, with, with_host};
 
 fn person() -> Value {
@@ -64,6 +69,10 @@ async fn a_sender_is_required_of_merchants_that_are_set_to_it(
         for sender in [person(), business()] {
             assert_eq!(host.pay("", of(sender)).await.ok().status_word(), "paid");
         }
+        // The numbers of what proves who they are can be read nowhere in the database.
+        let numbers = ["A01234567", "RC123456"].map(str::to_owned);
+        assert_eq!(columns_with(&host.app().db, &numbers).await, BTreeSet::new());
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts WHERE sender IS NOT NULL").await, 2);
         fps::funded(host, &host.merchant.test_key).await;
         let refused = host.pay("", pounds(json!({}))).await;
         assert_eq!(refused.refused(), (422, "sender_info_required"));
@@ -90,6 +99,28 @@ async fn a_sender_that_is_malformed_is_refused_by_its_field(
             let refused = host.pay("", with(naira(100_000), json!({ "sender": sender }))).await;
             assert_eq!((refused.refused(), refused.field()), ((400, "invalid_field"), field));
         }
+    })
+    .await;
+}
+
+/// Who pays is sealed in the database, and told to a network that wants to know.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_network_is_told_of_the_sender(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
+        funded(host, &key).await;
+        // On Monday the network is open.
+        host.advance(54 * 3600);
+        assert_eq!(host.pay("", wire()).await.ok().status_word(), "paid");
+        // It says nothing of where the business is, which this network has to know.
+        let id = host.pay("", with(wire(), json!({ "sender": business() }))).await.ok().id();
+        let refused = host.get(&format!("/v1/payouts/{id}")).await.ok();
+        assert_eq!(refused.status_word(), "failed", "{}", refused.text);
+        let why = refused.json["failure_message"].as_str().expect("a message");
+        assert_eq!(why, "A wire names its sender with town and country");
     })
     .await;
 }

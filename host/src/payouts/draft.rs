@@ -23,7 +23,7 @@ use super::accept::{Acceptance, Candidate, Verdict, assessment};
 use super::across::{Across, Asked, Costed, cost};
 use super::fx;
 use super::model::{Change, Costs, Payout, Terms};
-use super::recipient::{Payee, payee, saved, serving};
+use super::recipient::{Payee, payee, saved, sender_place, serving};
 use super::request::NewPayout;
 use super::usage::{Allowance, Usage, refuse_amount};
 
@@ -102,7 +102,7 @@ pub async fn prepare(
         recipient_identity: payee.beneficiary.identity.clone(),
         recipient_name: payee.name.clone(),
         recipient: payee.beneficiary.recipient.clone(),
-        sender: request.sender.as_ref().and_then(|sender| serde_json::to_string(sender).ok()),
+        sender: sealed_sender(app, named.id, request)?,
         narration: request.narration.clone(),
         merchant_reference: request.merchant_reference.clone(),
         customer_reference: request.customer_reference.clone(),
@@ -125,6 +125,14 @@ pub async fn prepare(
     let change = beginning(caller, &mut payout)?;
     let buying = buying.filter(|_| change == Change::Accept);
     Ok(Draft { payout, change, payee, assessment, buying })
+}
+
+/// Who pays, sealed: numbers of passports are among it.
+fn sealed_sender(app: &App, id: &PayoutId, request: &NewPayout) -> Result<Option<String>, Problem> {
+    let Some(sender) = &request.sender else { return Ok(None) };
+    let json = serde_json::to_vec(sender).map_err(Problem::internal)?;
+    let sealed = app.keyring.seal(&app.ids, &sender_place(id), &json);
+    sealed.map(Some).map_err(Problem::internal)
 }
 
 /// There are no customers yet for whom somebody could pay.

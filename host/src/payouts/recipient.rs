@@ -151,6 +151,11 @@ pub(super) fn resolution_place(id: &PayoutId) -> String {
     format!("payouts/resolution/{id}")
 }
 
+/// Where a payout keeps who pays.
+pub(super) fn sender_place(id: &PayoutId) -> String {
+    format!("payouts/sender/{id}")
+}
+
 /// The saved recipient that a request names, if it names one.
 ///
 /// # Errors

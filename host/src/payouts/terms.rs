@@ -39,7 +39,7 @@ pub struct Terms {
     pub recipient_name: String,
     /// The recipient in canonical form.
     pub recipient: RecipientFields,
-    /// The sender's identity, where one was given.
+    /// The sender's identity, where one was given; sealed.
     pub sender: Option<String>,
     /// For the recipient's statement.
     pub narration: Option<String>,

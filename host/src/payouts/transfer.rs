@@ -19,7 +19,7 @@ use crate::wasm::rail::{Field, Resolution};
 use super::change::{Accompanying, change, version};
 use super::contradiction::{attempts, before, credited, heard, in_question};
 use super::model::{Change, Payout, Status};
-use super::recipient::resolution_place;
+use super::recipient::{resolution_place, sender_place};
 use super::request::Sender;
 use super::sql;
 
@@ -61,7 +61,7 @@ impl Feature for PayoutTransfers {
             method: payout.method.clone(),
             amount: payout.costs.amount,
             recipient: payout.recipient.clone(),
-            sender: sender(payout.sender.as_deref()),
+            sender: self.sender(payout)?,
             narration: payout.narration.clone().unwrap_or_default(),
             scenario: payout.scenario.clone(),
             made_at: payout.created_at,
@@ -132,6 +132,15 @@ impl Feature for PayoutTransfers {
 }
 
 impl PayoutTransfers {
+    /// Who pays, as rails are told.
+    fn sender(&self, payout: &Payout) -> Result<Vec<Field>, Problem> {
+        let Some(sealed) = &payout.sender else { return Ok(Vec::new()) };
+        let opened = self.0.keyring.open(&sender_place(&payout.id), sealed);
+        let opened = opened.map_err(Problem::internal)?;
+        let sender: Sender = serde_json::from_slice(&opened).map_err(Problem::internal)?;
+        Ok(fields(&sender))
+    }
+
     /// In the sandbox, what a network says by itself of a payout has its effect before whoever
     /// asks about it is answered: waits for that, for a while. The payout as it is then.
     ///
@@ -273,9 +282,8 @@ async fn came_back(
     Ok(is_news.then_some((what, with)))
 }
 
-fn sender(json: Option<&str>) -> Vec<Field> {
-    let sender: Option<Sender> = json.and_then(|json| serde_json::from_str(json).ok());
-    let value = serde_json::to_value(sender.unwrap_or_default()).unwrap_or_default();
+fn fields(sender: &Sender) -> Vec<Field> {
+    let value = serde_json::to_value(sender).unwrap_or_default();
     let fields = value.as_object().into_iter().flatten();
     fields
         .filter_map(|(name, value)| {
