@@ -6,7 +6,9 @@ use railhead::start::{Sources, start};
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::ach::until_files;
 use crate::hostile::{Till, attempt, built, hostile, packed};
+use crate::hostile_files::{hours_pass, join, made};
 use crate::lanes::{patch, route};
 use crate::live::{until, until_asked};
 use crate::network::start_again;
@@ -16,6 +18,7 @@ use crate::test_host::{Engine, TestHost, config, unique, with_host_configured};
 use crate::under_way::until_it_waits;
 
 const DECLARATION: &str = include_str!("../hostile/rail.toml");
+const BY_FILE: &str = include_str!("../hostile/bulk.toml");
 
 /// The next version: it asks elsewhere, where nobody knows of anything.
 fn next() -> String {
@@ -29,13 +32,21 @@ async fn with_versions(
     engine: Engine,
     test: impl AsyncFnOnce(&mut TestHost, &Till, &dyn Fn(&TestHost) -> Config, &dyn Fn(&str)),
 ) {
+    with_versions_of(engine, DECLARATION, test).await;
+}
+
+async fn with_versions_of(
+    engine: Engine,
+    first: &str,
+    test: impl AsyncFnOnce(&mut TestHost, &Till, &dyn Fn(&TestHost) -> Config, &dyn Fn(&str)),
+) {
     let (till, folder) = (Till::default(), tempfile::tempdir().expect("a folder"));
     let (url, component) = (till.open().await, built("hostile", ""));
     let file = folder.path().join("hostile.wasm");
     let put = |declaration: &str| {
         std::fs::write(&file, packed(&component, declaration)).expect("written");
     };
-    put(DECLARATION);
+    put(first);
     let change = |config: &mut Config| {
         config.simulator.url = Some(url.clone());
         config.simulator.token = Some(RIGHT.into());
@@ -108,7 +119,7 @@ async fn a_payment_is_not_sent_by_a_version_that_does_not_know_its_account(
         let key = host.merchant.live_key.clone();
         let id = host.pay_as(&key, &unique(), hostile("pay")).await.ok().id();
         host.running.take().expect("a host").stop().await.expect("stopped in order");
-        put(&DECLARATION.replace("0.1.0", "0.3.0").replace("account_number", "msisdn"));
+        put(&renamed(DECLARATION));
         start_again(host, again(host)).await;
         until_it_waits(host, &id, "any_route").await;
         assert_eq!(host.count("SELECT COUNT(*) FROM attempts").await, 0);
@@ -119,6 +130,68 @@ async fn a_payment_is_not_sent_by_a_version_that_does_not_know_its_account(
         host.advance(600);
         until(host, &id, "paid").await;
         assert_eq!(till.paid(&attempt(host, &id).await.0), 1);
+    })
+    .await;
+}
+
+/// A version that calls an account otherwise.
+fn renamed(declaration: &str) -> String {
+    declaration.replace("0.1.0", "0.3.0").replace("account_number", "msisdn")
+}
+
+/// It has joined its file when that version comes: the file is not made with it, and a person is told.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_not_made_by_a_version_that_does_not_know_its_accounts(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_versions_of(engine, BY_FILE, async |host, till, again, put| {
+        let ids = made(host, &["pay"]).await;
+        join(host, &ids).await;
+        let reference = attempt(host, &ids[0]).await.0;
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        put(&renamed(BY_FILE));
+        start_again(host, again(host)).await;
+        host.advance(2);
+        let stuck = "SELECT COUNT(*) FROM cases WHERE kind = 'file_stuck' AND status = 'open'";
+        host.until_count(stuck, 1).await;
+        assert_eq!(till.paid(&reference), 0);
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        put(BY_FILE);
+        start_again(host, again(host)).await;
+        hours_pass(host).await;
+        until_files(host, &[("delivered", 1)]).await;
+        assert_eq!(till.paid(&reference), 1);
+    })
+    .await;
+}
+
+/// The version that sent it is gone, and its network never had it: the loaded one does not send it
+/// again, to an account that it does not know.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_is_not_sent_again_by_a_version_that_does_not_know_its_account(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_versions(engine, async |host, till, again, put| {
+        let id = pay(host, "sent, then trap").await;
+        till.forget(&attempt(host, &id).await.0);
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        put(&renamed(DECLARATION));
+        start_again(host, again(host)).await;
+        host.run(&["DELETE FROM rail_versions WHERE version = '0.1.0'".to_owned()]).await;
+        for (asked, pause) in [(1, 60), (2, 60), (3, 90_000), (4, 60)] {
+            host.advance(pause);
+            until_asked(host, &id, asked).await;
+        }
+        assert_eq!(attempt(host, &id).await.1, 1, "it was sent once");
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        put(DECLARATION);
+        start_again(host, again(host)).await;
+        host.advance(60);
+        let again =
+            format!("SELECT COUNT(*) FROM attempts WHERE transfer_id = '{id}' AND sends = 2");
+        host.until_count(&again, 1).await;
     })
     .await;
 }
@@ -161,6 +234,10 @@ async fn a_version_with_one_more_setting_hears_of_what_was_sent_before(
         assert_eq!(stranger.status(), 404);
         let lacking = route(host, "ngn_hostile").await["missing"].clone();
         assert!(lacking.is_string(), "{lacking}");
+        // Where it was sent to is not changed on that occasion.
+        let more = json!({ "branch": "7", "endpoint.bank": "https://bank.example" });
+        let more = patch(host, "ngn_hostile", json!({ "settings": more })).await;
+        assert_eq!(more.refused(), (409, "state_conflict"));
         patch(host, "ngn_hostile", json!({ "settings": { "branch": "7" } })).await.ok();
         refused(host, &open[1]).await.ok();
         until(host, &open[1], "failed").await;

@@ -229,6 +229,14 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
         "UPDATE simulator_transfers SET transfer = REPLACE(transfer, '\"executed\":1', '\"executed\":2')",
         "bank-amount",
     ),
+    (
+        "UPDATE payouts SET sender = '{\"id_number\":\"A01234567\"}' WHERE id = '{paid}'",
+        "payout-clear",
+    ),
+    (
+        "UPDATE payouts SET resolution = '{\"bvn\":\"22123456789\"}' WHERE id = '{paid}'",
+        "payout-clear",
+    ),
     // Idempotency keys.
     ("DELETE FROM idempotency_keys WHERE resource_id = '{paid}'", "reply"),
     ("UPDATE idempotency_keys SET resource_id = '{draft}' WHERE resource_id = '{paid}'", "reply"),

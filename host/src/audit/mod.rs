@@ -43,6 +43,14 @@ pub fn shortened(text: &str) -> String {
     text.chars().take(limits::LOGGED_TEXT_MAX).collect()
 }
 
+/// A path with a star for each part that may be an id, which somebody may make up.
+#[must_use]
+pub fn without_ids(path: &str) -> String {
+    let is_word = |part: &str| !part.bytes().any(|byte| byte.is_ascii_digit());
+    let parts = path.split('/').map(|part| if is_word(part) { part } else { "*" });
+    parts.collect::<Vec<_>>().join("/")
+}
+
 /// The last four characters of what identifies a person or an account; the others are hidden.
 #[must_use]
 pub fn masked(text: &str) -> String {

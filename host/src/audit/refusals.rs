@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::clock::Moment;
 use crate::config::limits;
+use crate::id::MerchantId;
 
 use super::Change;
 
@@ -17,7 +18,7 @@ pub struct Refusals(Mutex<Seen>);
 #[derive(Default)]
 struct Seen {
     minute: i64,
-    of: HashMap<(&'static str, String), Told>,
+    of: HashMap<(&'static str, Option<MerchantId>), Told>,
 }
 
 /// What was told of one kind of refusal within one merchant, or to strangers.
@@ -30,9 +31,8 @@ struct Told {
 
 /// Whose refusal it is.
 pub struct Refused {
-    /// Whose lines it takes: those of a merchant, or, where this is empty, of strangers. Nobody
-    /// takes another merchant's.
-    pub merchant: String,
+    /// Whose lines it takes: those of a merchant, or of strangers. Nobody takes another merchant's.
+    pub merchant: Option<MerchantId>,
     /// An address, or who asked for what.
     pub holder: String,
 }
@@ -63,6 +63,7 @@ impl Refusals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::Id as _;
 
     #[test]
     fn an_address_gets_a_line_a_minute_and_a_minute_has_only_so_many() {
@@ -78,7 +79,7 @@ mod tests {
         };
         let at = |minute: i64| Moment::from_micros(minute * 60_000_000 + 5);
         let untold = |holder: &str, minute: i64| {
-            let of = Refused { merchant: String::new(), holder: holder.to_owned() };
+            let of = Refused { merchant: None, holder: holder.to_owned() };
             let told = failed.count(of, line.clone(), at(minute))?;
             Some(told.after.expect("a count")["untold_before"].as_u64().expect("a number"))
         };
@@ -91,7 +92,8 @@ mod tests {
         // Another kind, and another merchant's, have lines of their own.
         let other = Change { action: "member.denied", ..line.clone() };
         for merchant in ["c1", "c2"] {
-            let of = Refused { merchant: merchant.to_owned(), holder: "ada".to_owned() };
+            let merchant = Some(MerchantId::from_text(merchant.to_owned()));
+            let of = Refused { merchant, holder: "ada".to_owned() };
             assert!(failed.count(of, other.clone(), at(3)).is_some());
         }
         assert_eq!(untold("203.0.113.1", 4), Some(170));

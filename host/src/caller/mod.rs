@@ -276,13 +276,9 @@ fn write_down_denied(app: &App, actor: &Actor, path: &str, response: &Response) 
     if refusal(response) == Some(ErrorCode::PermissionDenied) {
         let done =
             Done { action: "member.denied", subject: ("path", path), before: None, after: None };
-        let merchant = actor.merchant().map(ToString::to_string).unwrap_or_default();
-        // Ids that somebody makes up are no other attempts.
-        let is_id = |part: &&str| part.bytes().any(|byte| byte.is_ascii_digit());
-        let asked: Vec<&str> =
-            path.split('/').map(|part| if is_id(&part) { "*" } else { part }).collect();
-        let holder = format!("{} {}", actor.name, asked.join("/"));
-        tell_refusal(app, Refused { merchant, holder }, actor.did(done));
+        let holder = format!("{} {}", actor.name, audit::without_ids(path));
+        let of = Refused { merchant: actor.merchant().cloned(), holder };
+        tell_refusal(app, of, actor.did(done));
     }
 }
 
@@ -295,7 +291,7 @@ fn write_down(app: &App, address: IpAddr) {
         after: None,
     };
     let stranger = Actor { name: "unknown".to_owned(), address, session: None };
-    let of = Refused { merchant: String::new(), holder: peer::household(address) };
+    let of = Refused { merchant: None, holder: peer::household(address) };
     tell_refusal(app, of, stranger.did(done));
 }
 

@@ -325,17 +325,6 @@ pub(super) fn taken_out<'a>(
     }
 }
 
-/// The version of a name that decided last, of those that do not now: what one goes back to.
-pub(super) fn last_of<'a>(
-    history: &'a [AssignmentRow],
-    place: Place<'a>,
-    name: &str,
-) -> Option<&'a (String, String)> {
-    let now = assigned(history, place, Role::Active).or_else(|| taken_out(history, place));
-    let mut earlier = history_of(history, place, Role::Active).rev().map(|row| row.assigned.pack());
-    earlier.find_map(|pack| pack.filter(|pack| pack.0 == name && Some(*pack) != now))
-}
-
 /// What is assigned, for the audit log.
 fn told(assigned: Option<&Assigned>) -> Value {
     match assigned {
@@ -447,7 +436,7 @@ fn instead(app: &App, history: &[AssignmentRow], place: Place<'_>) -> Assigned {
     let (kind, scope) = place;
     match app.config.rules.after_failures {
         AfterFailures::Hold => Assigned::Held,
-        AfterFailures::Previous => match before(history, place, &Operator::host().name) {
+        AfterFailures::Previous => match before(history, place, |_| true) {
             Some(name) => Assigned::Pack(name.clone()),
             // The platform's pack decides for a merchant who has none.
             None if *scope != Scope::Platform && app.packs.now().decides(kind) => Assigned::Nothing,
@@ -456,19 +445,20 @@ fn instead(app: &App, history: &[AssignmentRow], place: Place<'_>) -> Assigned {
     }
 }
 
-/// Who decided before the one that does now, and was only replaced by something newer: not what
-/// was taken out since somebody wanted it (two packs that both fail would put each other back for
-/// ever), nor what an operator has retired or gone back from.
-fn before<'a>(
+/// Who of these decided last before the one that does now, and was only replaced by something newer:
+/// not what was taken out since somebody wanted it (two packs that both fail would put each other
+/// back for ever), nor what an operator has retired or gone back from.
+pub(super) fn before<'a>(
     history: &'a [AssignmentRow],
     place: Place<'a>,
-    host: &str,
+    is_meant: impl Fn(&(String, String)) -> bool,
 ) -> Option<&'a (String, String)> {
+    let host = Operator::host();
     let mut trusted: Vec<&(String, String)> = Vec::new();
     let mut now = None;
     for row in history_of(history, place, Role::Active) {
         let assigned = row.assigned.pack();
-        if row.actor == host {
+        if row.actor == host.name {
             trusted.retain(|pack| Some(*pack) != now);
         } else if let Some(wanted) = assigned {
             // Going back leaves behind what came after.
@@ -480,7 +470,7 @@ fn before<'a>(
         }
         now = assigned;
     }
-    trusted.into_iter().rev().find(|pack| Some(*pack) != now)
+    trusted.into_iter().rev().find(|pack| Some(*pack) != now && is_meant(pack))
 }
 
 impl Want {

@@ -23,7 +23,7 @@ use crate::ledger::{Command, Guard};
 use crate::money::Currency;
 use crate::rails::file_transport::{is_about_files, objection};
 use crate::rails::own_settings;
-use crate::rails::{Rail, Route, sql};
+use crate::rails::{Rail, ReadyRoute, Route, sql};
 use crate::transfers::lanes::Health;
 use crate::transfers::{attempt, backlog};
 
@@ -422,22 +422,36 @@ fn leads(route: &Route) -> BTreeMap<&String, &String> {
     route.settings.iter().filter(|(name, _)| !own_settings::is_own(name)).collect()
 }
 
-/// Whether a route that lacks something, as another version of its rail may want it, only gets what
-/// it cannot do without: nothing was sent without that, but by a version that does not know of it.
+/// Whether a change only gives a route what it lacks, such as a setting that the next version of its
+/// rail requires: what is open was sent by versions that do not read it, or with that very value.
 async fn completes(app: &App, (before, after): (&Route, &Route)) -> Result<bool, Problem> {
     let (had, has) = (leads(before), leads(after));
     let routes = app.transfers.routes.all().await?;
-    let Some(ready) = routes.iter().find(|ready| ready.route.id == before.id) else {
-        return Ok(false);
-    };
-    let declared = &ready.rail.declaration.settings;
-    let is_needed = |name: &str| match declared.get(name) {
-        Some(terms) => terms.default.is_none(),
-        None => name.starts_with("endpoint."),
-    };
+    let ready = routes.iter().find(|ready| ready.route.id == before.id);
+    let lacking = ready.filter(|ready| ready.missing().is_some());
     let is_kept = had.iter().all(|(name, value)| has.get(name) == Some(value));
-    let mut new = has.keys().filter(|name| !had.contains_key(*name));
-    Ok(ready.missing().is_some() && is_kept && new.all(|name| is_needed(name)))
+    let Some(loaded) = lacking.filter(|_| is_kept) else { return Ok(false) };
+    let new: Vec<_> = has.iter().filter(|(name, _)| !had.contains_key(*name)).collect();
+    if !new.iter().all(|(name, _)| reads(loaded, name)) {
+        return Ok(false);
+    }
+    for digest in attempt::list_open_digests(app.db.pool(), &before.id).await? {
+        let sent = app.transfers.routes.as_sent(&before.id, &digest).await?;
+        let default = |name: &str| sent.rail.declaration.settings.get(name)?.default.as_ref();
+        if new.iter().any(|(name, value)| reads(&sent, name) && default(name) != Some(**value)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether the rail of a route reads this setting, or asks at this address.
+fn reads(route: &ReadyRoute, name: &str) -> bool {
+    let declaration = &route.rail.declaration;
+    match name.strip_prefix("endpoint.") {
+        Some(endpoint) => declaration.endpoints.contains_key(endpoint),
+        None => declaration.settings.contains_key(name),
+    }
 }
 
 /// A payment is asked about where it was sent to: another gateway's answer proves nothing.

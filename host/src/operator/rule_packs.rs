@@ -26,7 +26,7 @@ use crate::rules::store::PackStoreError;
 use crate::rules::{OpenError, Pack, PackKind, Role, Scope};
 use crate::wasm::pack::PackRefused;
 
-use super::assignments::{Place, last_of, taken_out};
+use super::assignments::{Place, before, taken_out};
 use super::write;
 
 /// What each call may refuse, besides what every call may.
@@ -74,8 +74,8 @@ pub struct PackView {
     pub active_for: Vec<String>,
     /// Where it was taken out because it kept failing, and payouts are held since.
     pub held_for: Vec<String>,
-    /// Where it decided last of the versions of its name that do not now: going back without a
-    /// version means this one there.
+    /// Where it decided last of the versions of its name that do not now, and was neither retired nor
+    /// gone back from: going back without a version means this one there.
     pub previous_for: Vec<String>,
     /// When it was last made to decide.
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -312,7 +312,8 @@ impl Standing {
             those.map(|(_, scope)| scope.as_str().to_owned()).collect()
         };
         let held_for = scopes(&|place| taken_out(&self.history, place) == Some(&name));
-        let previous_for = scopes(&|place| last_of(&self.history, place, &name.0) == Some(&name));
+        let is_named = |pack: &(String, String)| pack.0 == name.0;
+        let previous_for = scopes(&|place| before(&self.history, place, is_named) == Some(&name));
         let state = match (version.is_checked, active_for.is_empty(), shadow_for.is_empty()) {
             (false, ..) => "uploaded",
             (true, false, _) => "active",

@@ -41,7 +41,7 @@ pub struct ReadyRoute {
     pub(super) addresses: BTreeMap<String, String>,
     pub(super) fingerprints: OnceLock<Vec<String>>,
     /// What an address holds at which its network may speak: one under every master key.
-    pub(super) door_tokens: Vec<String>,
+    pub door_tokens: Vec<String>,
     /// Where its network speaks from; anywhere, if nothing is said.
     pub(super) speaks_from: Vec<IpNet>,
     /// What a simulated network presents besides its signature, with keys that everybody knows;

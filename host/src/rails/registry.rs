@@ -18,7 +18,7 @@ use crate::wasm::simulator::{SimulatorCode, Size};
 use crate::wasm::tables::ReferenceTable;
 use crate::wasm::{CodeCache, Engines};
 
-use super::declaration::{Declaration, Invalid, KeyTerms};
+use super::declaration::{Declaration, Invalid, KeyTerms, Recipient};
 use super::fields::{Block, RecipientFields, Shapes, refusal};
 use super::methods::{Choice, Fit, MethodTerms};
 use super::redact::Redactor;
@@ -208,11 +208,14 @@ impl Rail {
         !self.declaration.shown.is_empty()
     }
 
-    /// Whether a recipient has all that names an account here: another version of the rail may have
-    /// made it canonical.
+    /// Whether a recipient has what each must have here to be told from others: another version of
+    /// the rail, which names accounts otherwise, may have made it canonical.
     #[must_use]
     pub fn knows_the_account(&self, recipient: &RecipientFields) -> bool {
-        self.declaration.recipient.identity.iter().all(|name| !recipient.get(name).is_empty())
+        let Recipient { identity, fields, .. } = &self.declaration.recipient;
+        let mut required = fields.iter().filter(|field| field.required || field.required_inline);
+        required
+            .all(|field| !identity.contains(&field.name) || !recipient.get(&field.name).is_empty())
     }
 
     /// What makes the account of a canonical recipient the same as another one.

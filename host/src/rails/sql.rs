@@ -1,5 +1,7 @@
 //! Statements about routes.
 
+use std::collections::HashMap;
+
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
@@ -53,6 +55,16 @@ pub static ROUTE_REMOVALS: Removal = Removal { name: "routes", key: "id" };
 /// When a route last changed, which serves as its version.
 pub static ROUTE_VERSIONS: Lookup =
     Lookup { name: "routes", key: "id", columns: &[("updated_at", Int)], lock: true };
+
+/// When this database saw each rail first, by its name, in microseconds.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn first_seen(pool: &AnyPool) -> Result<HashMap<String, i64>, sqlx::Error> {
+    let sql = "SELECT name, MIN(created_at) FROM rail_versions GROUP BY name";
+    let seen: Vec<(String, i64)> = sqlx::query_as(sql).fetch_all(pool).await?;
+    Ok(seen.into_iter().collect())
+}
 
 /// Every route, in the order in which they are tried.
 ///

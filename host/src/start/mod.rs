@@ -319,9 +319,7 @@ async fn registered(
     db: &Db,
     (ids, clock): (&IdGenerator, &Clock),
 ) -> Result<Arc<Registry>, StartError> {
-    let sql = "SELECT name, MIN(created_at) FROM rail_versions GROUP BY name";
-    let seen: Vec<(String, i64)> = sqlx::query_as(sql).fetch_all(db.pool()).await?;
-    let seen: HashMap<String, i64> = seen.into_iter().collect();
+    let seen = sql::first_seen(db.pool()).await?;
     rails.sort_by_key(|rail| seen.get(&rail.declaration.rail.name).copied().unwrap_or(i64::MAX));
     let rails = Arc::new(Registry::of(rails)?);
     seed_routes(db, &rails, ids, clock).await?;
@@ -348,9 +346,6 @@ async fn seed_routes(
     let (mut marks, mut rows) = (Vec::new(), Vec::new());
     for rail in rails.all() {
         let name = &rail.declaration.rail.name;
-        // Once there was one mark for all methods of a rail.
-        let had_all = seen.contains(&format!("routes_of/{name}"))
-            && !seen.iter().any(|mark| mark.starts_with(&format!("routes_of/{name}/")));
         for MethodTerms { name: method, currency, .. } in &rail.declaration.methods {
             let mark = format!("routes_of/{name}/{currency}/{method}");
             if seen.contains(&mark) {
@@ -359,7 +354,7 @@ async fn seed_routes(
             marks.push(mark);
             let is_its =
                 |it: &Route| (&it.rail, it.currency, &it.method) == (name, *currency, method);
-            if had_all || known.iter().any(is_its) {
+            if known.iter().any(is_its) {
                 continue;
             }
             let route = seeded_name(currency.as_str(), method);

@@ -296,6 +296,20 @@ pub async fn count_open(pool: &AnyPool, route: &RouteId) -> Result<i64, sqlx::Er
     sqlx::query_scalar(sql).bind(route.as_str()).fetch_one(pool).await
 }
 
+/// The digests of the rails that sent what is open over a route and may have left.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_open_digests(
+    pool: &AnyPool,
+    route: &RouteId,
+) -> Result<Vec<String>, sqlx::Error> {
+    let sql = "SELECT DISTINCT a.rail_digest FROM transfers t JOIN attempts a \
+               ON a.transfer_id = t.id WHERE (t.stage = 'sent' OR t.lease_until > 0) \
+               AND a.route_id = $1 AND a.state = 'open' AND a.bytes_left = 1";
+    sqlx::query_scalar(sql).bind(route.as_str()).fetch_all(pool).await
+}
+
 /// Whether any attempt ever went over a route that was made at this instant. Ids rise with time:
 /// what is older than the route need not be looked at, but for the difference between clocks.
 ///

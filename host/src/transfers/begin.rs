@@ -378,6 +378,9 @@ impl<'a, F: Feature> Carry<'a, F> {
 
     /// The attempt as it will be committed: everything about it is fixed, its reference too.
     pub(super) async fn fix(&self, route: &Arc<ReadyRoute>, nth: i64) -> Result<Prepared, Problem> {
+        if self.order.sender.is_none() {
+            return Err(Problem::internal(calls::UNREADABLE));
+        }
         let (engine, order) = (self.engine, &self.order);
         // What one network said of the account is nothing to another.
         let resolution = match engine.routes.is_at_home(route) {

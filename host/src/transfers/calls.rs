@@ -10,7 +10,7 @@ use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::Problem;
 use crate::rails::granted::scenario_header;
-use crate::rails::{ReadyRoute, shown};
+use crate::rails::{Rail, ReadyRoute, shown};
 use crate::wasm::rail::{
     Broken, Called, Field, Money, Payment, RecallReason, RecallRequest, Resolution, ReturnOfFunds,
 };
@@ -259,6 +259,19 @@ pub(super) struct Known {
     pub(super) facts: Vec<Field>,
 }
 
+/// Nothing leaves without who pays.
+pub(super) const UNREADABLE: &str = "who pays cannot be read: a master key is missing";
+
+/// Why a rail cannot be told of a payment so that it may leave, if it cannot: another version of it
+/// may have checked the recipient.
+pub(super) fn untellable(order: &Order, rail: &Rail) -> Option<&'static str> {
+    if order.sender.is_none() {
+        return Some(UNREADABLE);
+    }
+    let is_known = rail.knows_the_account(&order.recipient);
+    (!is_known).then_some("the loaded version of its rail names accounts otherwise")
+}
+
 /// The payment as the rail is told of it: the same for every call about one attempt.
 pub(super) fn payment(
     order: &Order,
@@ -276,7 +289,7 @@ pub(super) fn payment(
         exponent: terms.map_or(2, |terms| terms.exponent),
         amount_minor: order.amount.units(),
         recipient: order.recipient.to_guest(),
-        sender: order.sender.clone(),
+        sender: order.sender.clone().unwrap_or_default(),
         narration: order.narration.clone(),
         resolution: known.resolution,
         network_id: attempt.network_id.clone(),

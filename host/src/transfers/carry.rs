@@ -21,7 +21,7 @@ use crate::wasm::rail::{Kept, Money, Outcome};
 use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
 use super::begin::{CROWDED, Later};
-use super::calls::{Answered, Calls};
+use super::calls::{Answered, Calls, untellable};
 use super::dispatch::Turn;
 use super::finding::{Earlier, Learnt};
 use super::intents::Intent;
@@ -297,13 +297,14 @@ impl<'a, F: Feature> Carry<'a, F> {
 
     /// Whether the same reference may be sent again: the network says often enough that it never
     /// came, or nothing of it left and the network was asked since, whatever it had to say. The
-    /// route must take payments at all.
+    /// route must take payments at all, by a rail that knows the account: the version that sent it,
+    /// or, where that is gone, the loaded one.
     fn may_send_again(&self, over: &Over, answered: &Answered) -> bool {
         let now = self.engine.now();
         let is_taken = !over.route.route.is_paused
             && over.route.opens_at(now).is_none()
             && over.route.takes(self.order.amount)
-            && over.route.rail.knows_the_account(&self.order.recipient);
+            && untellable(&self.order, &over.route.rail).is_none();
         let may_use_route = is_taken && self.held_back().is_none();
         // A definite answer counts, whatever this host thought of its own sending.
         let is_open = matches!(answered.learnt, Learnt::Unknown(_) | Learnt::NeverReceived(_));

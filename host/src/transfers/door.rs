@@ -157,8 +157,8 @@ impl Transfers {
     ) -> Result<bool, Problem> {
         Ok(self.routes.all().await?.iter().any(|route| {
             let terms = route.rail.declaration.notice(&message.method, &message.path);
-            let is_ready = route.missing().is_none() && by.leads_to(route) && route.hears(from);
-            terms.filter(|_| is_ready).is_some_and(|NoticeTerms { auth, .. }| {
+            let may_be_its = by.leads_to(route) && route.hears(from);
+            terms.filter(|_| may_be_its).is_some_and(|NoticeTerms { auth, .. }| {
                 let signature = auth.signature.as_ref();
                 let is_carried = signature.is_some_and(|it| it.carried(message).is_some());
                 is_carried && by.presents(route, auth)
@@ -179,11 +179,10 @@ impl Transfers {
             if !by.leads_to(route) {
                 continue;
             }
+            let is_opened = by.is_opened(route, &terms.auth, (message, self.clock.now()));
             if let Some(missing) = route.missing() {
                 // Another version of its rail may want something in addition: nothing is lost by it.
-                // Who only signs cannot show yet who he is.
-                let shows_a_token = terms.auth.path_token || terms.auth.bearer.is_some();
-                if shows_a_token && route.hears(from) && by.presents(route, &terms.auth) {
+                if is_opened && route.hears(from) {
                     let name = &route.route.name;
                     tracing::error!(route.name = name, missing, "a notice for a route without it");
                     is_unready = true;
@@ -191,7 +190,7 @@ impl Transfers {
                 continue;
             }
             is_known = true;
-            if !by.is_opened(route, &terms.auth, (message, self.clock.now())) {
+            if !is_opened {
                 continue;
             }
             match route.hears(from) {

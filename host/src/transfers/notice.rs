@@ -165,7 +165,7 @@ impl Transfers {
                 Box::pin(self.returned(feature, route, attempt, (funds, heard))).await
             }
             News::Found(finding) => {
-                // What another version of its rail is configured with as well says nothing.
+                // As the version that sent it is configured: what another one wants besides is no matter.
                 let sent = self.routes.as_sent(&attempt.route_id, &attempt.rail_digest).await?;
                 let same = Same::of(&attempt.fingerprint, sent.fingerprints(&self.keyring));
                 // Another gateway than it was sent to proves that it was paid, and nothing else.

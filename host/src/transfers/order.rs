@@ -47,8 +47,8 @@ pub struct Order {
     pub amount: Minor,
     /// The recipient in canonical form.
     pub recipient: RecipientFields,
-    /// The sender's identity.
-    pub sender: Vec<Field>,
+    /// The sender's identity; nothing where it cannot be read, and nothing is sent then.
+    pub sender: Option<Vec<Field>>,
     /// For the recipient's statement.
     pub narration: String,
     /// The sandbox scenario.

@@ -244,7 +244,7 @@ pub(super) fn tell_failure(app: &App, action: &'static str, (of, from): (&Stored
     let id = of.member.id.as_str();
     let done = Done { action, subject: ("member", id), before: None, after: None };
     let stranger = Actor { name: "unknown".to_owned(), address: from, session: None };
-    let merchant = of.member.merchant_id.to_string();
+    let merchant = Some(of.member.merchant_id.clone());
     let holder = format!("{id} {}", household(from));
     tell_refusal(app, Refused { merchant, holder }, stranger.did(done));
 }

@@ -355,7 +355,7 @@ fn tell_failure(app: &App, email: &str, address: IpAddr) {
     };
     let stranger = Actor { name: "unknown".to_owned(), address, session: None };
     let holder = format!("{email} {}", household(address));
-    tell_refusal(app, Refused { merchant: String::new(), holder }, stranger.did(done));
+    tell_refusal(app, Refused { merchant: None, holder }, stranger.did(done));
 }
 
 /// List your sessions

@@ -220,9 +220,10 @@ fn check_order(payout: &Payout, attempts: &[Attempt], all: &Transfers, faults: &
             is_back || state == Some(A::Paid)
         }
         Status::Failed => matches!(state, None | Some(A::Refused | A::Returned)),
-        // It may have failed, and been marked as paid before it was reversed.
+        // It may have failed, and been marked as paid before it was reversed; and its bank may have
+        // refused it since.
         Status::Reversed if payout.round > 1 => state != Some(A::Open),
-        Status::Reversed => matches!(state, None | Some(A::Paid | A::Returned | A::Closed)),
+        Status::Reversed => !matches!(state, Some(A::Open | A::NotSent)),
         Status::PaidManual => state != Some(A::Open),
         Status::FailedManual => !matches!(state, Some(A::Open | A::NotSent)),
     };

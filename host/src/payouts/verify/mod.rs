@@ -123,6 +123,12 @@ const CHECKS_OF_THESE: &[Check] = &[
                 WHERE {these p.id} AND p.status IN ('queued', 'processing') AND t.id IS NULL",
     },
     Check {
+        name: "payout-clear",
+        means: "is a payout with what is said of its sender or recipient in clear",
+        finds: "SELECT id FROM payouts WHERE {these id} AND (sender NOT LIKE 's1.%' \
+                OR resolution NOT LIKE 's1.%')",
+    },
+    Check {
         name: "payout-marks",
         means: "is looked for, or not looked for, otherwise than its status says",
         finds: "SELECT id FROM payouts WHERE {these id} AND (is_waiting <> CASE WHEN status IN \

@@ -16,7 +16,7 @@ use crate::wasm::rail::{Assembled, Broken, Called, Payment, Refusal, Window};
 
 use super::super::Transfers;
 use super::super::attempt::{self, Attempt};
-use super::super::calls::Calls;
+use super::super::calls::{Calls, untellable};
 use super::super::conclude::{needless, no_longer_unknown};
 use super::super::finding::Learnt;
 use super::super::order::{Feature, Order, Step, Writes};
@@ -127,9 +127,7 @@ impl Transfers {
         let mut joined = Joined::default();
         for (attempt, order) in orders(feature, attempts).await? {
             let read = order.and_then(|order| {
-                // It may have joined under another version of its rail.
-                if !route.rail.knows_the_account(&order.recipient) {
-                    let why = "the loaded version of its rail names accounts otherwise";
+                if let Some(why) = untellable(&order, &route.rail) {
                     return Err(Problem::because(ErrorCode::StateConflict, why));
                 }
                 let payment = Calls { engine: self, order: &order }.payment((&attempt, route))?;

@@ -224,7 +224,8 @@ impl Transfers {
                     body: decoded(body)?,
                 };
                 let called = route.rail.code.receive(&grant, &message).await;
-                let heard = Exchange::heard(&message.method, &message.path, &message.body);
+                let heard = Exchange::heard(&message.method, &message.path, &message.body)
+                    .without(&route.door_tokens);
                 let (result, called) = called.apart(heard);
                 Ok(match result? {
                     Ok((reply, notices)) => Read::Says(

@@ -32,14 +32,11 @@ impl Filled {
         self.secrets.push(bytes.to_vec());
     }
 
-    /// The same secret as whoever hears it may write it: in plain, or in JSON, where a slash may have
-    /// a backslash before it.
+    /// The same secret as whoever hears it may write it.
     pub(crate) fn also_secret(&mut self, plain: &[u8]) {
-        let json = serde_json::Value::from(String::from_utf8_lossy(plain)).to_string();
-        let json = &json[1..json.len() - 1];
-        for written in [json.replace('/', "\\/").as_bytes(), json.as_bytes(), plain] {
-            if !self.secrets.iter().any(|known| known == written) {
-                self.secrets.push(written.to_vec());
+        for written in spellings(plain) {
+            if !self.secrets.contains(&written) {
+                self.secrets.push(written);
             }
         }
     }
@@ -63,6 +60,15 @@ impl Filled {
     pub(crate) fn leaves(self) -> Vec<u8> {
         self.leaves
     }
+}
+
+/// A secret as it may be repeated: in JSON, where a slash may have a backslash before it, or in plain.
+pub(crate) fn spellings(plain: &[u8]) -> Vec<Vec<u8>> {
+    let json = serde_json::Value::from(String::from_utf8_lossy(plain)).to_string();
+    let json = &json[1..json.len() - 1];
+    let mut all = vec![json.replace('/', "\\/").into_bytes(), json.into(), plain.to_vec()];
+    all.dedup();
+    all
 }
 
 #[cfg(test)]

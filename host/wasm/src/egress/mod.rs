@@ -25,6 +25,7 @@ use tower::ServiceExt as _;
 use connection::Pool;
 pub(super) use filled::Filled;
 use filled::STARS;
+pub(super) use filled::spellings;
 use throttle::Turn;
 pub use throttle::{Errand, Pace, Throttle};
 pub use token::{TokenBody, TokenRefused, TokenSource, TokenWord};
@@ -174,6 +175,17 @@ impl Exchange {
             is_kept_back: false,
             is_crowded: false,
         }
+    }
+
+    /// The same message without what its network was given to show who it is, and may repeat.
+    #[must_use]
+    pub fn without(mut self, tokens: &[String]) -> Self {
+        for token in tokens.iter().flat_map(|token| spellings(token.as_bytes())) {
+            if let Some(shown) = starred(&self.request, &token) {
+                self.request = shown;
+            }
+        }
+        self
     }
 
     /// A request that is about to leave.

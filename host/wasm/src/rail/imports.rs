@@ -9,7 +9,9 @@ use subtle::ConstantTimeEq as _;
 use wasmtime::component::{HasSelf, Linker};
 
 use crate::config::limits;
-use crate::egress::{Answer, Call, Errand, Failure, Filled, Outgoing, TokenSource, UNRESERVED};
+use crate::egress::{
+    Answer, Call, Errand, Failure, Filled, Outgoing, TokenSource, UNRESERVED, spellings,
+};
 use crate::keyring::Keyring;
 use crate::keys::Key;
 use crate::tables::{ReferenceTable, TableRow};
@@ -172,6 +174,10 @@ impl Guest {
         let mut body = Filled::default();
         self.fill((&mut body, tokens), request.body, std::convert::identity)?;
         let mut secrets = [path.take_secrets(), body.take_secrets()].concat();
+        // It may have been told in another call.
+        if let Some(Door { token, .. }) = &self.grant.access.door {
+            secrets.extend(spellings(token.expose_secret().as_bytes()));
+        }
         let headers = self.headers((request.headers, &mut secrets), tokens, body.leaving())?;
         Ok(Outgoing { path, headers, body, secrets })
     }
