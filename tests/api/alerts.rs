@@ -89,7 +89,7 @@ async fn open_case(host: &TestHost, bank: &Bank) {
 }
 
 /// Whatever was going to be told has been: every host has looked twice.
-async fn let_them_look() {
+pub(crate) async fn let_them_look() {
     tokio::time::sleep(Duration::from_millis(4_500)).await;
 }
 
@@ -376,7 +376,7 @@ async fn alerts_are_listed_where_nobody_is_told(
 }
 
 /// The one alert of a kind, once it is open.
-async fn until_open(host: &TestHost, kind: &str) -> Value {
+pub(crate) async fn until_open(host: &TestHost, kind: &str) -> Value {
     let open = async || {
         let open = alerts(host, "?status=open").await;
         open.into_iter().find(|alert| alert["kind"] == kind)
@@ -385,7 +385,7 @@ async fn until_open(host: &TestHost, kind: &str) -> Value {
     open().await.expect("it is open")
 }
 
-async fn until_over(host: &TestHost, kind: &str) {
+pub(crate) async fn until_over(host: &TestHost, kind: &str) {
     let is_over = async || {
         let open = alerts(host, "?status=open").await;
         open.iter().all(|alert| alert["kind"] != kind)

@@ -1,5 +1,6 @@
 //! `railhead batch`: a payroll out of a file is paid once, whatever happens on the way.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use http::Method;
@@ -90,11 +91,20 @@ async fn a_payroll_is_paid_in_batches_and_once(
         );
         let said = clerk.bad(&["send", "wages.csv"]).await;
         assert!(said.contains("Say --yes"), "{said}");
+        let nowhere = ["send", "wages.csv", "--yes", "--results", "no/such/folder.csv"];
+        let said = clerk.bad(&nowhere).await;
+        assert!(said.contains("--results no/such/folder.csv: No such file"), "{said}");
         assert_eq!(clerk.payouts().await, 0);
         let said = clerk.good(&["send", "wages.csv", "--yes"]).await;
         assert!(said.contains("320 of 320 are paid"), "{said}");
         assert_eq!(host.balance(&host.merchant.test_wallet).await, START - 320 * COST);
-        let results = lines(&clerk.path("wages.csv.results.csv"));
+        let results = clerk.path("wages.csv.results.csv");
+        // Names and accounts are in both: nobody else on this machine reads them.
+        for file in [&results, &clerk.path("wages.csv.journal")] {
+            let mode = std::fs::metadata(file).expect("a file").permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+        }
+        let results = lines(&results);
         assert_eq!(results.len(), 321);
         assert!(results[1].contains("wages-1,") && results[320].contains("wages-320,"));
         // The same once more is nothing new; what is added is.

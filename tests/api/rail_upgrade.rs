@@ -7,6 +7,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::ach::until_files;
+use crate::alerts::{let_them_look, until_open, until_over};
 use crate::hostile::{Till, attempt, built, hostile, packed};
 use crate::hostile_files::{hours_pass, join, made};
 use crate::lanes::{patch, route};
@@ -333,6 +334,69 @@ async fn settings_of_a_rail_that_is_not_there_are_not_set() {
         assert!(refused.text.contains("not loaded"), "{}", refused.text);
         let body = json!({ "settings": { "endpoint.gateway": null } });
         host.admin(Method::PATCH, &path, body).await.ok();
+    })
+    .await;
+}
+
+/// What has left over it is asked about by nobody, and somebody is told.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn payouts_whose_rail_is_not_there_are_told_of(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_versions(engine, async |host, _till, again, put| {
+        let id = pay(host, "sent, then trap").await;
+        let mut config = again(host);
+        // Hosts know each other by machine and port.
+        config.server.address = host.running.as_ref().expect("a host").address;
+        let folder = config.modules.dir.clone().expect("a folder");
+        let start = async |host: &mut TestHost| {
+            if let Some(running) = host.running.take() {
+                running.stop().await.expect("stopped in order");
+            }
+            start_again(host, config.clone()).await;
+        };
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        std::fs::remove_file(folder.join("hostile.wasm")).expect("removed");
+        start(host).await;
+        until_it_waits(host, &id, "any_route").await;
+        let_them_look().await;
+        host.advance(301);
+        let alert = until_open(host, "no_route").await;
+        let summary = alert["summary"].as_str().expect("what");
+        assert!(summary.contains("The rail hostile of"), "{alert}");
+        assert_eq!(alert["count"], 1, "{alert}");
+        put(DECLARATION);
+        start(host).await;
+        until_over(host, "no_route").await;
+    })
+    .await;
+}
+
+/// Amounts are counted as they were from the first day on, and nothing goes by a method that the
+/// next version does not have.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_counts_as_the_one_before_and_may_lack_a_method(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let kwacha = DECLARATION.replace("\"NGN\"", "\"ZMW\"");
+    with_versions_of(engine, &kwacha, async |host, _till, again, put| {
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        put(&kwacha.replace("0.1.0", "0.2.0").replace("exponent = 2", "exponent = 0"));
+        let sources = Sources::system().expect("sources");
+        let why = start(again(host), sources).await.err().expect("refused").to_string();
+        assert!(
+            why.contains("amounts in ZMW have 2 decimal places in this database, and 0 by"),
+            "{why}"
+        );
+        put(&kwacha
+            .replace("0.1.0", "0.3.0")
+            .replace("name = \"hostile\"\ncur", "name = \"h2h\"\ncur"));
+        start_again(host, again(host)).await;
+        let missing = route(host, "zmw_hostile").await["missing"].take();
+        assert_eq!(missing, "the rail hostile has no method hostile in ZMW");
+        assert!(route(host, "zmw_h2h").await["missing"].is_null());
     })
     .await;
 }

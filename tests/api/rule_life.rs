@@ -57,7 +57,9 @@ async fn a_pack_lives_from_its_push_to_its_end(
         );
         assert_eq!(pushed.json["pushed_by"], "operator");
         push(host, &blocks("2")).await.ok();
-        // Who does what, where both versions stand then, and what becomes of a payout.
+        // Who does what, where both versions stand then, and what becomes of a payout; and which
+        // one decides again if nobody says a version.
+        let mut previous = Vec::new();
         for (version, verb, first, second, becomes) in [
             ("guard/1", "shadow", "shadow", "checked", "paid"),
             ("guard/1", "activate", "active", "checked", "awaiting_admin_review"),
@@ -78,7 +80,16 @@ async fn a_pack_lives_from_its_push_to_its_end(
             let states = (state(host, "guard/1").await, state(host, "guard/2").await);
             assert_eq!((states.0.as_str(), states.1.as_str()), (first, second), "{version} {verb}");
             assert_eq!(fate(host).await, becomes, "{version} {verb}");
+            for version in ["guard/1", "guard/2"] {
+                if shown(host, version).await["previous_for"] == json!(["platform"]) {
+                    previous.push((version, format!("after {verb}")));
+                }
+            }
         }
+        // Nobody goes back to what was gone back from, or where nothing decides any more.
+        let after = ["activate", "rollback", "shadow", "retire"];
+        let first = after.map(|verb| ("guard/1", format!("after {verb}")));
+        assert_eq!(previous, first);
         let known = shown(host, "guard/1").await;
         assert_eq!(
             (&known["active_for"], &known["shadow_for"]),

@@ -3,13 +3,17 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use sqlx::AnyPool;
+
 use crate::app::App;
 use crate::cases;
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::Problem;
+use crate::id::RouteId;
 use crate::money::{Currency, Minor};
+use crate::rails::sql;
 use crate::transfers::lanes::Health;
 use crate::transfers::{backlog, work};
 use crate::{anchors, notifications, rules};
@@ -76,7 +80,7 @@ pub(super) async fn collect(
     matters.extend(quarantine(app).await?);
     matters.extend(rules_held(app).await?);
     matters.extend(not_told(app).await?);
-    matters.extend(no_route(app).await?);
+    matters.extend(no_route(app, host, lasting).await?);
     matters.extend(left_alone(app, host, lasting).await?);
     matters.extend(anchor(app, host, lasting).await);
     lasting.before = std::mem::take(&mut lasting.now);
@@ -177,8 +181,9 @@ async fn not_told(app: &App) -> Result<Option<Matter>, Problem> {
     }))
 }
 
-/// Payouts that no route has taken for a while. Their own route may be gone, or its rail.
-async fn no_route(app: &App) -> Result<Vec<Matter>, Problem> {
+/// Payouts that no route has taken for a while. Their own route may be gone, or its rail: nobody
+/// asks about those that have left, either, and no file is made.
+async fn no_route(app: &App, host: &str, lasting: &mut Lasting) -> Result<Vec<Matter>, Problem> {
     let (pool, routes) = (app.db.pool(), app.routes.all().await?);
     let long_ago = app.now().before(limits::ALERT_NO_ROUTE_AFTER);
     let mut matters = Vec::new();
@@ -194,7 +199,13 @@ async fn no_route(app: &App) -> Result<Vec<Matter>, Problem> {
             let soon = long_ago.after(limits::CLOCKS_APART);
             found = backlog::unrouted(pool, &lane, soon).await?;
         }
-        let Some((count, since)) = found else { continue };
+        let Some((count, since)) = found else {
+            let key = format!("without_rail/{lane}@{host}");
+            if ready.is_none() && lasting.is_long(&key, (app.now(), limits::ALERT_NO_ROUTE_AFTER)) {
+                matters.extend(without_rail(pool, &lane, key).await?);
+            }
+            continue;
+        };
         let name = ready.map_or_else(|| lane.as_str(), |ready| ready.route.name.as_str());
         matters.push(Matter {
             key: format!("no_route/{lane}"),
@@ -209,6 +220,30 @@ async fn no_route(app: &App) -> Result<Vec<Matter>, Problem> {
         });
     }
     Ok(matters)
+}
+
+/// What waits for a route that this host cannot use at all.
+async fn without_rail(
+    pool: &AnyPool,
+    lane: &RouteId,
+    key: String,
+) -> Result<Option<Matter>, Problem> {
+    let count = backlog::count_live(pool, lane).await?;
+    let known = sql::list_routes(pool).await?;
+    let gone = known.iter().find(|route| route.id == *lane).map_or_else(
+        || format!("The route {lane} is gone"),
+        |route| format!("The rail {} of {} is not loaded on this host", route.rail, route.name),
+    );
+    Ok((count > 0).then(|| Matter {
+        key,
+        kind: AlertKind::NoRoute,
+        summary: format!("{gone}: its payouts are neither sent nor asked about"),
+        advice: "Put the rail's file back into modules.dir, and start the host again; what waits \
+                 is listed by railhead admin under-way"
+            .to_owned(),
+        count,
+        visibility: Visibility::ThisHost,
+    }))
 }
 
 /// Live routes whose networks this host has been leaving alone for a while.

@@ -303,8 +303,8 @@ impl Settings {
     }
 }
 
-/// The timezone of a country's merchants, where they name none. Countries with one timezone
-/// only, or one that most businesses keep.
+/// The timezone of a country's merchants, where they name none; UTC where it is not known here.
+/// Countries with one timezone only, or one that most businesses keep.
 #[must_use]
 pub fn default_timezone(country: &str) -> &'static str {
     match country {
@@ -314,6 +314,23 @@ pub fn default_timezone(country: &str) -> &'static str {
         "GB" => "Europe/London",
         "US" => "America/New_York",
         "CA" => "America/Toronto",
+        "AT" => "Europe/Vienna",
+        "BE" => "Europe/Brussels",
+        "DE" => "Europe/Berlin",
+        "ES" => "Europe/Madrid",
+        "FI" => "Europe/Helsinki",
+        "FR" => "Europe/Paris",
+        "GR" => "Europe/Athens",
+        "IE" => "Europe/Dublin",
+        "IT" => "Europe/Rome",
+        "LU" => "Europe/Luxembourg",
+        "NL" => "Europe/Amsterdam",
+        "PT" => "Europe/Lisbon",
+        "RW" => "Africa/Kigali",
+        "TZ" => "Africa/Dar_es_Salaam",
+        "UG" => "Africa/Kampala",
+        "ZA" => "Africa/Johannesburg",
+        "ZM" => "Africa/Lusaka",
         _ => "UTC",
     }
 }

@@ -232,8 +232,12 @@ impl Host<'_> {
             pack["name"] == name && items_of(&pack["previous_for"]).any(|place| place == scope)
         };
         let before = items(&packs).find(is_it);
-        let before = before
-            .ok_or_else(|| format!("no earlier version of {name} has decided for {scope}"))?;
+        let before = before.ok_or_else(|| {
+            format!(
+                "no earlier version of {name} has decided for {scope}: name one that shall decide \
+                 (railhead rules activate), or take the pack away (railhead rules retire)"
+            )
+        })?;
         Ok(word(before, "version"))
     }
 

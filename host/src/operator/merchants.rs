@@ -56,7 +56,8 @@ pub struct CreateMerchant {
     /// ISO 3166 alpha-2. Required.
     #[schema(example = "NG")]
     pub country: Option<String>,
-    /// An IANA timezone; the country's if left out.
+    /// An IANA timezone, in which days begin; the country's if left out, or UTC where that is not
+    /// known.
     #[schema(example = "Africa/Lagos")]
     pub timezone: Option<String>,
     /// Currencies to open wallets in; those of all rails if left out.
@@ -409,9 +410,14 @@ fn merged(before: &Settings, sent: Map<String, Value>) -> Result<Settings, Probl
     }
     serde_path_to_error::deserialize(settings).map_err(|error| {
         let path = error.path().to_string();
-        let message = format!("{path}: {}.", error.into_inner());
+        let message = format!("{path}: {}.", and_what_is_none(&error.into_inner().to_string()));
         Problem::because(ErrorCode::InvalidField, message).field(path)
     })
+}
+
+/// What is changed beside the settings is named among them.
+fn and_what_is_none(why: &str) -> String {
+    why.replace("expected one of ", "expected one of `status`, `timezone`, ")
 }
 
 /// The merchant of this id.

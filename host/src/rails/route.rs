@@ -282,20 +282,19 @@ impl Routes {
         let (settings, unset) = settings(&route.name, &rail.declaration, given);
         let mut missing = [unaddressed, secretless, keyless, unset].concat();
         missing.extend(transport.missing());
-        missing.extend(self.unreachable(&route, &rail.declaration));
+        let unserved = without_method(&route, &rail.declaration);
+        missing.extend(self.unreachable(&route, &rail.declaration).into_iter().chain(unserved));
         let speaks_from = speaks_from(&route.settings);
-        missing
-            .extend(speaks_from.as_ref().err().map(|why| format!("routes.{}: {why}", route.name)));
+        let unheard = speaks_from.as_ref().err();
+        missing.extend(unheard.map(|why| format!("routes.{}: {why}", route.name)));
         let (name, tables) = (rail.declaration.rail.name.clone(), rail.tables.clone());
         let (own, all) = (settings.clone(), tables.clone());
         let pure = Access { rail: name.clone(), settings: own, tables: all, ..Access::default() };
         let timetable = self.timetable((&route, &rail), &settings);
-        // What it lacks is said above.
+        // Where something is missing, that is said above, and below.
         missing.extend(timetable.as_ref().err().filter(|_| missing.is_empty()).cloned());
-        let timetable = timetable.unwrap_or_default();
         let hours = self.hours((&route, &rail), &settings);
         missing.extend(hours.as_ref().err().filter(|_| missing.is_empty()).cloned());
-        // Where something is missing, that is said above.
         let sources = rail.declaration.tokens.iter().map(|(name, terms)| {
             token_source(terms, &calls, &secrets).map(|source| (name.clone(), source))
         });
@@ -327,7 +326,7 @@ impl Routes {
             fingerprints: OnceLock::new(),
             door_tokens,
             simulated_token,
-            timetable,
+            timetable: timetable.unwrap_or_default(),
             hours: hours.unwrap_or_default(),
             transport,
             throttle,
@@ -560,4 +559,11 @@ fn network(
     let port = uri.port_u16().unwrap_or(if scheme == Scheme::Https { 443 } else { 80 });
     let base = uri.path().trim_end_matches('/').to_owned();
     Ok(Target::Network(Network::new((scheme, host, port), base, tls, allowed)))
+}
+
+/// What its rail lacks that has paid by its method until its last version.
+fn without_method(route: &Route, declaration: &Declaration) -> Option<String> {
+    let Route { currency, method, rail, .. } = route;
+    let is_known = declaration.method(*currency, method).is_some();
+    (!is_known).then(|| format!("the rail {rail} has no method {method} in {currency}"))
 }

@@ -6,6 +6,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
+use crate::db::Tx;
 use crate::db::bulk::{Removal, Table, Update, int, text};
 use crate::db::cell::Kind::Int;
 use crate::db::lookup::Lookup;
@@ -64,6 +65,41 @@ pub async fn first_seen(pool: &AnyPool) -> Result<HashMap<String, i64>, sqlx::Er
     let sql = "SELECT name, MIN(created_at) FROM rail_versions GROUP BY name";
     let seen: Vec<(String, i64)> = sqlx::query_as(sql).fetch_all(pool).await?;
     Ok(seen.into_iter().collect())
+}
+
+/// The decimal places with which this database has counted each currency so far.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn kept_units(pool: &AnyPool) -> Result<HashMap<String, u8>, sqlx::Error> {
+    let sql = "SELECT key, value FROM meta WHERE key LIKE 'exponent_of/%'";
+    let kept: Vec<(String, String)> = sqlx::query_as(sql).fetch_all(pool).await?;
+    let read = |(key, value): (String, String)| {
+        Some((key.strip_prefix("exponent_of/")?.to_owned(), value.parse().ok()?))
+    };
+    Ok(kept.into_iter().filter_map(read).collect())
+}
+
+/// Remembers with how many decimal places a currency is counted.
+///
+/// # Errors
+/// The database cannot be written.
+pub async fn keep_units(tx: &mut Tx, currency: Currency, exponent: u8) -> Result<(), sqlx::Error> {
+    let sql = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) \
+               DO UPDATE SET value = excluded.value";
+    let key = format!("exponent_of/{currency}");
+    sqlx::query(sql).bind(key).bind(exponent.to_string()).execute(tx.conn()).await?;
+    Ok(())
+}
+
+/// Whether anybody has, or had, money in this currency.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn has_wallets(pool: &AnyPool, currency: Currency) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM (SELECT 1 FROM wallets WHERE currency = $1 LIMIT 1) AS held";
+    let held: i64 = sqlx::query_scalar(sql).bind(currency.as_str()).fetch_one(pool).await?;
+    Ok(held > 0)
 }
 
 /// Every route, in the order in which they are tried.

@@ -1,6 +1,5 @@
 //! From configuration to a running host.
 
-use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -15,9 +14,7 @@ use crate::auth::Directory;
 use crate::calendar::Calendars;
 use crate::clock::Clock;
 use crate::config::{Config, limits};
-use crate::db::bulk::Write;
 use crate::db::{Db, Engine};
-use crate::env::Env;
 use crate::events::outbox;
 use crate::fx::{Providers, RateLists, RateSource};
 use crate::http::limiter::Limiter;
@@ -31,8 +28,7 @@ use crate::listeners::Listeners;
 use crate::lookup::requests;
 use crate::outbound::OutboundClient;
 use crate::outbound::post::Post;
-use crate::rails::methods::MethodTerms;
-use crate::rails::{Rail, Registry, Route, Routes, Sandbox, Versions, seeded_name, sql};
+use crate::rails::{Registry, Routes, Sandbox, Versions};
 use crate::recipients::{IdentityKey, RecipientDirectory};
 use crate::retention::months;
 use crate::routes::Door;
@@ -45,11 +41,13 @@ use crate::transfers::{Quarantine, Transfers};
 use crate::{notifications, transfers, webhooks, worker};
 
 mod components;
+mod registered;
 mod secrets;
 mod settings;
 
 pub use components::{Components, add_calendars_of_rails, load, networks};
 use components::{components, keep_versions};
+use registered::registered;
 pub use secrets::{keyring, shown};
 use settings::{refuse_odd_settings, tls};
 
@@ -311,94 +309,6 @@ impl Host {
             Err(_) => Err("some requests did not end in time; they go on after a restart".into()),
         }
     }
-}
-
-/// The rails that were loaded, those first that this database saw first, each with its routes.
-async fn registered(
-    mut rails: Vec<Rail>,
-    db: &Db,
-    (ids, clock): (&IdGenerator, &Clock),
-) -> Result<Arc<Registry>, StartError> {
-    let seen = sql::first_seen(db.pool()).await?;
-    rails.sort_by_key(|rail| seen.get(&rail.declaration.rail.name).copied().unwrap_or(i64::MAX));
-    let rails = Arc::new(Registry::of(rails)?);
-    seed_routes(db, &rails, ids, clock).await?;
-    Ok(rails)
-}
-
-/// A method of a rail that this database sees for the first time gets a route in each environment.
-/// What an operator deletes later stays deleted.
-async fn seed_routes(
-    db: &Db,
-    rails: &Registry,
-    ids: &IdGenerator,
-    clock: &Clock,
-) -> Result<(), StartError> {
-    let known = sql::list_routes(db.pool()).await?;
-    let sql = "SELECT key FROM meta WHERE key LIKE 'routes_of/%'";
-    let seen: Vec<String> = sqlx::query_scalar(sql).fetch_all(db.pool()).await?;
-    for route in known.iter().filter(|route| rails.get(&route.rail).is_none()) {
-        let (name, rail) = (&route.name, &route.rail);
-        tracing::warn!(route.name = name, rail, "its rail is not loaded: nobody sends or asks");
-    }
-    let names = known.iter().map(|route| (route.name.clone(), route.rail.clone()));
-    let mut taken: HashMap<String, String> = names.collect();
-    let (mut marks, mut rows) = (Vec::new(), Vec::new());
-    for rail in rails.all() {
-        let name = &rail.declaration.rail.name;
-        for MethodTerms { name: method, currency, .. } in &rail.declaration.methods {
-            let mark = format!("routes_of/{name}/{currency}/{method}");
-            if seen.contains(&mark) {
-                continue;
-            }
-            marks.push(mark);
-            let is_its =
-                |it: &Route| (&it.rail, it.currency, &it.method) == (name, *currency, method);
-            if known.iter().any(is_its) {
-                continue;
-            }
-            let route = seeded_name(currency.as_str(), method);
-            if let Some(other) = taken.insert(route.clone(), name.clone()) {
-                let advice = "make one: railhead admin route create";
-                tracing::warn!(rail.name = name, method, other, advice, "no route leads over it");
-                taken.insert(route, other);
-                continue;
-            }
-            for env in [Env::Test, Env::Live] {
-                let now = clock.now();
-                rows.push(sql::ROUTES.row(&Route {
-                    id: ids.id(),
-                    name: route.clone(),
-                    env,
-                    currency: *currency,
-                    method: method.clone(),
-                    rail: name.clone(),
-                    position: 0,
-                    is_paused: false,
-                    merchants: Vec::new(),
-                    settings: BTreeMap::new(),
-                    created_at: now,
-                    updated_at: now,
-                }));
-            }
-        }
-    }
-    let turn = db.turn().await;
-    let mut native = db.native().await?;
-    // All of them or none: a rail that has one route is not given another.
-    native.begin().await?;
-    native.write(&[Write::Rows(&sql::ROUTES, &rows)]).await?;
-    native.commit().await?;
-    native.close().await;
-    drop(turn);
-    // Only now: a start that was cut off before makes them again, and none of them twice.
-    let mut tx = db.write().await?;
-    for mark in &marks {
-        let sql = "INSERT INTO meta (key, value) VALUES ($1, 'made') ON CONFLICT (key) DO NOTHING";
-        sqlx::query(sql).bind(mark).execute(tx.conn()).await?;
-    }
-    tx.commit().await?;
-    Ok(())
 }
 
 /// Whom to trust, on which days anybody works, and every version of the rails.

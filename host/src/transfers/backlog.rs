@@ -105,6 +105,9 @@ pub async fn count_by_stage(pool: &AnyPool) -> Result<Vec<(String, i64)>, sqlx::
     sqlx::query_as(sql).fetch_all(pool).await
 }
 
+/// Somebody looks every other second, and nobody counts a backlog by hand.
+const SOME: i64 = 100;
+
 /// How much live work in the lane of a route no route has taken since before `at`, a hundred at
 /// most, and since when; nothing where there is none.
 ///
@@ -115,14 +118,22 @@ pub async fn unrouted(
     lane: &RouteId,
     at: Moment,
 ) -> Result<Option<(i64, Moment)>, sqlx::Error> {
-    // Somebody looks every other second, and nobody counts a backlog by hand.
-    const SOME: i64 = 100;
     let sql = "SELECT COUNT(*), MIN(unrouted_since) FROM (SELECT unrouted_since FROM transfers \
                WHERE route_id = $1 AND unrouted_since < $2 AND env = 'live' \
                ORDER BY unrouted_since LIMIT $3) u";
     let query = sqlx::query_as(sql).bind(lane.as_str()).bind(at.micros()).bind(SOME);
     let (count, since): (i64, Option<i64>) = query.fetch_one(pool).await?;
     Ok(since.map(|since| (count, Moment::from_micros(since))))
+}
+
+/// How much live work there is in the lane of a route, a hundred at most.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn count_live(pool: &AnyPool, lane: &RouteId) -> Result<i64, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM (SELECT id FROM transfers WHERE route_id = $1 \
+               AND env = 'live' LIMIT $2) w";
+    sqlx::query_scalar(sql).bind(lane.as_str()).bind(SOME).fetch_one(pool).await
 }
 
 /// Whether anything waits in the lane of a route.

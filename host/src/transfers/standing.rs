@@ -71,7 +71,10 @@ impl WaitsFor {
             Self::Hours => "Its network is closed.",
             Self::Network => "Its network failed, or asked for patience, and is left alone.",
             Self::Route => "Its route is paused.",
-            Self::AnyRoute => "No route takes it, or the rail of its route is not loaded.",
+            Self::AnyRoute => {
+                "No route takes it: each is paused, lacks something, is for other merchants or \
+                 amounts, or was tried already; or the file of its rail is not there."
+            }
             Self::Quarantine => "Nothing live leaves until the quarantine ends.",
             Self::Wallet => "Its wallet is frozen.",
             Self::Merchant => "Its merchant is suspended or closed.",

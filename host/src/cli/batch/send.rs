@@ -1,5 +1,7 @@
 //! Sending a payroll: checked first, then batch by batch, then followed to its end.
 
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -99,6 +101,10 @@ impl Send {
             return Ok(say(&format!("{}. Nothing was sent.", summary(&rows, "would be sent")))?);
         }
         let results = self.results.clone().unwrap_or_else(|| beside(&self.file, ".results.csv"));
+        if !self.no_wait {
+            // Before anything leaves: it would be known only when everybody is paid.
+            writable(&results)?;
+        }
         let api = self.account.open(config)?;
         let mut journal = Journal::open(&self.file, &api.name())?;
         let sending = Sender {
@@ -284,6 +290,18 @@ fn told(trouble: &Trouble, sent: &Sending, rows: &[Row]) -> String {
     text
 }
 
+/// Whether the results can be written down here later; what an earlier run wrote stays meanwhile.
+fn writable(results: &Path) -> Result<(), StartError> {
+    let is_new = !results.exists();
+    File::options()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(results)
+        .and_then(|_| if is_new { std::fs::remove_file(results) } else { Ok(()) })
+        .map_err(|cause| format!("--results {}: {cause}", results.display()).into())
+}
+
 /// Follows batches until they are over, and writes down how each row ended; answers how many are
 /// paid.
 async fn follow(api: &Api, taken: &[Taken], results: &Path) -> Result<usize, StartError> {
@@ -358,7 +376,8 @@ const RESULTS: [&str; 10] = [
 ];
 
 async fn write_results(api: &Api, taken: &[Taken], results: &Path) -> Result<usize, StartError> {
-    let mut writer = csv::Writer::from_writer(new_private(results)?);
+    let file = new_private(results).map_err(|cause| format!("{}: {cause}", results.display()))?;
+    let mut writer = csv::Writer::from_writer(file);
     writer.write_record(RESULTS)?;
     let mut paid = 0;
     for Taken { batch, .. } in taken {
