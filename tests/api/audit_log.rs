@@ -1,6 +1,7 @@
 //! The audit log: who changed what, when, from where, and how it was before.
 
 use http::Method;
+use railhead::id::KeyId;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -323,6 +324,7 @@ fn noise(length: usize) -> String {
 async fn a_refusal_is_in_the_log_however_long_what_was_asked_for(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
+    const DENIED: &str = "SELECT COUNT(*) FROM audit WHERE action = 'member.denied'";
     with_host(engine, async |host| {
         let merchant = host.merchant.id.clone();
         let viewer = join(host, &merchant, ("ada", "viewer")).await;
@@ -330,11 +332,20 @@ async fn a_refusal_is_in_the_log_however_long_what_was_asked_for(
         let path = format!("keys/{long}");
         let denied = ask(host, &viewer.token, (Method::GET, &path), Value::Null).await;
         assert_eq!(denied.refused(), (403, "permission_denied"));
-        host.until_count("SELECT COUNT(*) FROM audit WHERE action = 'member.denied'", 1).await;
+        host.until_count(DENIED, 1).await;
         let line = line_of(host, "member.denied").await;
         assert_eq!(line["actor"], json!(viewer.id));
         let asked = format!("/admin/v1/{path}");
         assert_eq!(line["subject_id"].as_str(), Some(&asked[..256]));
+        // Whoever asks for one key after the other asks for keys.
+        for _ in 0..5 {
+            let path = format!("keys/{}", host.app().ids.id::<KeyId>());
+            let denied = ask(host, &viewer.token, (Method::GET, &path), Value::Null).await;
+            assert_eq!(denied.refused(), (403, "permission_denied"));
+        }
+        ask(host, &viewer.token, (Method::GET, "audit"), Value::Null).await;
+        host.until_count(&format!("{DENIED} AND subject_id = '/admin/v1/audit'"), 1).await;
+        assert_eq!(host.count(DENIED).await, 2);
     })
     .await;
 }

@@ -37,6 +37,17 @@ async fn a_bank_that_paid_what_was_marked_and_reversed_is_heard(
         resolve(host, &case, "write_off").await.ok();
         let refused = mark(host, "mark_paid", &written_off).await;
         assert_eq!(refused.refused(), (409, "state_conflict"));
+        // Whom it was taken back from, the bank has not paid either.
+        let (id, reference) = marked_while_unknown(host, "mark_paid").await;
+        mark(host, "reverse", &id).await.ok();
+        bank.control(&reference, "fail").await.ok();
+        deliver(host, ("live", RIGHT), &status(&reference, "57")).await.ok();
+        let refused = format!(
+            "SELECT COUNT(*) FROM attempts WHERE transfer_id = '{id}' AND state = 'refused'"
+        );
+        host.until_count(&refused, 1).await;
+        assert_eq!(account(host, "suspense").await, 0);
+        host.prove().await;
         // What had failed, was marked as paid and reversed adds up, too.
         let failed = host.pay("failed", naira(100_000)).await.ok().id();
         mark(host, "mark_paid", &failed).await.ok();

@@ -92,6 +92,24 @@ async fn a_pack_in_shadow_changes_nothing_and_is_compared(
     .await;
 }
 
+/// The words of a rule are no difference.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn who_decides_the_same_in_other_words_does_not_differ(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let reworded = guard("2", "amount_minor", &GUARD).replace("says so", "said so");
+        assert_ne!(reworded, guard("2", "amount_minor", &GUARD));
+        adopt(host, &guard("1", "amount_minor", &GUARD)).await;
+        let version = try_out(host, &reworded).await;
+        crate::packs::blocked(&pay(host, 300_000).await);
+        assert_eq!(pay(host, 100_000).await.ok().status_word(), "paid");
+        assert_eq!(tally(host, &version, 2).await, (0, 0));
+    })
+    .await;
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn differences_are_read_page_by_page(

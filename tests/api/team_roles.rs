@@ -289,7 +289,11 @@ async fn nobody_gives_more_than_they_have(
         let body = json!({ "permissions": ["payout_bulk_upload"] });
         assert_eq!(set(host, &admin, &viewer, body).await.refused(), denied);
         // Nor do they touch an owner, or whoever an owner has given more.
-        for body in [json!({ "role": "viewer" }), json!({ "status": "disabled" })] {
+        for body in [
+            json!({ "role": "viewer" }),
+            json!({ "status": "disabled" }),
+            json!({ "name": "Whoever" }),
+        ] {
             assert_eq!(set(host, &admin, &owner, body).await.refused(), denied);
         }
         set(host, &owner, &viewer, json!({ "permissions": more })).await.ok();
