@@ -5,6 +5,7 @@
 #![allow(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "brief tests")]
 #![allow(clippy::field_reassign_with_default, reason = "configurations differ in a few fields")]
 
+mod abroad;
 mod accounts;
 mod ach;
 mod ach_gateway;

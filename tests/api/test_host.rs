@@ -206,6 +206,8 @@ impl TestHost {
         let merchant =
             self.admin(Method::POST, "merchants", json!({ "name": name, "country": "NG" })).await;
         let id = merchant.id();
+        let abroad = json!({ "features": { "international_accounts": true } });
+        self.admin(Method::PATCH, &format!("merchants/{id}"), abroad).await.ok();
         let wallet = |env: &str| {
             let wallets = merchant.json["wallets"].as_array().expect("wallets");
             let found = wallets.iter().find(|w| w["env"] == env && w["currency"] == "NGN");

@@ -295,6 +295,13 @@ async fn an_endpoint_can_be_tried_out(#[values(Engine::Sqlite, Engine::Postgres)
             assert!(body["data"][name].is_string(), "{name}");
         }
         assert!(body["data"]["reference"].as_str().is_some_and(|text| text.starts_with("test_")));
+        // Said once more, it is a test as before.
+        let replayer = replayer(host).await;
+        let again = replay(host, &replayer, got.header("x-service-delivery")).await.ok();
+        let heard = receiver.until("/a", 2).await.remove(1);
+        assert_eq!(heard.header("x-service-delivery"), again.id());
+        assert_eq!((heard.header("x-service-test"), heard.text()), ("true", got.text()));
+        until_all(host, &id, (2, "delivered")).await;
         for (manner, status) in [
             (Manner::status(500), json!(500)),
             (Manner::status(302), json!(302)),
@@ -309,12 +316,12 @@ async fn an_endpoint_can_be_tried_out(#[values(Engine::Sqlite, Engine::Postgres)
         }
         let made = deliveries(host, &format!("endpoint_id={id}")).await;
         let ends: Vec<_> = made.iter().map(|one| one["status"].as_str().expect("one")).collect();
-        assert_eq!(ends, [&["delivered"][..], &["giving_up"; 5]].concat());
+        assert_eq!(ends, [&["delivered"; 2][..], &["giving_up"; 5]].concat());
         assert_eq!(host.count("SELECT COUNT(*) FROM webhook_queue").await, 0);
         change(host, &id, json!({ "is_active": false })).await.ok();
         let refused = host.post(&format!("{PATH}/{id}/test"), json!({})).await;
         assert_eq!(refused.refused(), (400, "webhook_endpoint_inactive"));
-        assert_eq!(receiver.got("/a").len(), 6);
+        assert_eq!(receiver.got("/a").len(), 7);
     })
     .await;
 }

@@ -4,11 +4,12 @@
 use http::Method;
 use railhead::verify::Wanted;
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Transaction};
 
-use crate::hooks::{change, listen, reach_loopback, until_all, with_receiver};
+use crate::hooks::{change, let_it_look, listen, reach_loopback, until_all, with_receiver};
 use crate::network::beside;
+use crate::receiver::{Gate, Manner};
 use crate::test_host::{Answer, Engine, Merchant, SOMEBODY_WAITS, TestHost, naira, unique};
 use crate::writer_lanes::lane_of;
 
@@ -279,6 +280,50 @@ async fn only_what_comes_well_after_a_change_is_missed(
             let missed = faults.counts.contains_key("delivery-missing");
             assert_eq!(missed, is_missed, "{earlier} seconds: {faults:#?}");
         }
+    })
+    .await;
+}
+
+/// What waits for a receiver goes to where the endpoint is now, or nowhere. What is under way stays
+/// where it is.
+#[rstest]
+#[case::moved(json!({ "url": "" }), true)]
+#[case::off(json!({ "is_active": false }), false)]
+#[case::deleted(json!(null), false)]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_goes_where_an_endpoint_is_now(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+    #[case] mut to: Value,
+    #[case] goes_on: bool,
+) {
+    with_receiver(engine, async |host, receiver| {
+        let gate = Gate::default();
+        receiver.behave("/old", Manner::Waits(200, gate.clone()));
+        let id = listen(host, &receiver.url("/old"), json!(["payout_paid"])).await.id();
+        for _ in 0..24 {
+            host.pay("paid", naira(100_000)).await.ok();
+        }
+        // Some are under way, and no more.
+        let_it_look().await;
+        let begun = receiver.got("/old").len();
+        assert!((1..24).contains(&begun), "{begun}");
+        let path = format!("{PATH}/{id}");
+        if to.is_null() {
+            let key = host.merchant.test_key.clone();
+            host.send(Method::DELETE, &path, &key, &[], None).await.ok();
+        } else {
+            if goes_on {
+                to["url"] = json!(receiver.url("/new"));
+            }
+            change(host, &id, to).await.ok();
+        }
+        gate.open();
+        if goes_on {
+            until_all(host, &id, (24, "delivered")).await;
+            assert_eq!(receiver.got("/new").len(), 24 - begun);
+        }
+        let_it_look().await;
+        assert_eq!(receiver.got("/old").len(), begun);
     })
     .await;
 }

@@ -233,7 +233,10 @@ async fn an_endpoint_that_moves_has_five_days_anew(
             receiver.behave(path, Manner::status(500));
         }
         let begun = host.clock.now();
-        fail_once_more(host, &[&id]).await;
+        for day in 0..5 {
+            move_to(host, (begun, day * 86_400));
+            fail_once_more(host, &[&id]).await;
+        }
         move_to(host, (begun, 5 * 86_400 - 60));
         change(host, &id, json!({ "url": receiver.url("/new") })).await.ok();
         move_to(host, (begun, 5 * 86_400 + 60));
@@ -267,6 +270,40 @@ async fn an_endpoint_that_is_switched_off_twice_is_told_of_twice(
         let numbers = "SELECT COUNT(*) FROM events WHERE type = 'webhook_endpoint.disabled' \
                        AND sequence IN (1, 2)";
         assert_eq!(host.count(numbers).await, 2);
+    })
+    .await;
+}
+
+/// What was given up a week ago and fails now has not failed for five days: nobody has asked
+/// meanwhile. Nor has what was tried out well since.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn only_failures_that_follow_each_other_switch_an_endpoint_off(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_receiver(engine, async |host, receiver| {
+        let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+        receiver.behave("/a", Manner::status(500));
+        fail_once_more(host, &[&id]).await;
+        let all = format!("endpoint_id={id}");
+        while deliveries(host, &all).await[0]["status"] != "giving_up" {
+            host.advance(9 * 3600);
+            let_it_look().await;
+        }
+        let begun = host.clock.now().after(Duration::from_secs(6 * 86_400));
+        for day in 0..5 {
+            move_to(host, (begun, day * 86_400));
+            fail_once_more(host, &[&id]).await;
+        }
+        receiver.behave("/a", Manner::status(200));
+        host.post(&format!("/v1/webhook_endpoints/{id}/test"), json!({})).await.ok();
+        let well = endpoint(host, &id).await;
+        assert_eq!(well["consecutive_failures"], 0);
+        assert!(well["last_success_at"].is_string(), "{well}");
+        receiver.behave("/a", Manner::status(500));
+        move_to(host, (begun, 5 * 86_400 + 60));
+        fail_once_more(host, &[&id]).await;
+        assert_eq!(endpoint(host, &id).await["is_active"], true);
     })
     .await;
 }

@@ -239,6 +239,9 @@ pub struct Features {
     pub auto_convert: Option<bool>,
 }
 
+/// The currencies that are paid from international accounts.
+const INTERNATIONAL: [&str; 3] = ["GBP", "USD", "EUR"];
+
 /// A feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the contract's own")]
@@ -288,6 +291,22 @@ impl Settings {
             Feature::AutoConvert => features.auto_convert,
         };
         decided.unwrap_or(env == Env::Test)
+    }
+
+    /// Refuses a currency that the merchant does not use, and an international one where that
+    /// feature is off.
+    ///
+    /// # Errors
+    /// `currency_not_active`, `fx_features_not_enabled`.
+    pub fn may_pay_in(&self, currency: Currency, env: Env) -> Result<(), Problem> {
+        if !self.is_active(currency) {
+            return Err(Problem::new(ErrorCode::CurrencyNotActive).field("currency"));
+        }
+        let is_international = INTERNATIONAL.contains(&currency.as_str());
+        match is_international && !self.has(Feature::InternationalAccounts, env) {
+            true => Err(Problem::new(ErrorCode::FxFeaturesNotEnabled).field("currency")),
+            false => Ok(()),
+        }
     }
 
     /// The limits of a currency; none where the operator set none.

@@ -33,6 +33,7 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
             ErrorCode::MissingField,
             ErrorCode::InvalidField,
             ErrorCode::CurrencyNotActive,
+            ErrorCode::FxFeaturesNotEnabled,
             ErrorCode::UnknownBankCode,
             ErrorCode::UnknownOperator,
             ErrorCode::InvalidAccount,
@@ -178,10 +179,10 @@ pub struct UpdateBeneficiary {
     /// Your label for it.
     #[schema(max_length = 140)]
     pub name: Option<String>,
-    /// Its email address.
+    /// Its email address; an empty text takes it away.
     #[schema(max_length = 254)]
     pub email: Option<String>,
-    /// The telephone number, as the merchant writes it.
+    /// The telephone number, as the merchant writes it; an empty text takes it away.
     #[schema(max_length = 40)]
     pub phone: Option<String>,
     /// What is refused where it is a recipient's: that is deleted, and saved anew.
@@ -214,16 +215,17 @@ pub async fn update(
         return Err(Problem::because(ErrorCode::InvalidField, message).field("name"));
     }
     texts::NAME.check("name", body.name.as_deref())?;
-    texts::EMAIL.check("email", body.email.as_deref())?;
-    texts::PHONE.check("phone", body.phone.as_deref())?;
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    texts::EMAIL.check("email", given(&body.email).as_deref())?;
+    texts::PHONE.check("phone", given(&body.phone).as_deref())?;
     let before = active(&app, &caller, &id).await?;
     if before.is_blacklisted {
         return Err(Problem::new(ErrorCode::BeneficiaryBlacklisted));
     }
     let mut after = Beneficiary {
         name: body.name.clone().unwrap_or_else(|| before.name.clone()),
-        email: body.email.or_else(|| before.email.clone()),
-        phone: body.phone.or_else(|| before.phone.clone()),
+        email: body.email.as_ref().map_or_else(|| before.email.clone(), |_| given(&body.email)),
+        phone: body.phone.as_ref().map_or_else(|| before.phone.clone(), |_| given(&body.phone)),
         updated_at: app.now(),
         ..before.clone()
     };
@@ -324,19 +326,29 @@ pub async fn delete(
 ) -> Result<Json<BeneficiaryDeleted>, Problem> {
     require(&caller)?;
     texts::REASON.check("reason", body.reason.as_deref())?;
-    let before = find(&app, &caller, &id).await?;
-    let was_already_deleted = before.deleted_at.is_some();
-    if !was_already_deleted {
+    let mut before = find(&app, &caller, &id).await?;
+    let deleted = |before: &Beneficiary, was_already_deleted| {
+        Json(BeneficiaryDeleted {
+            object: "beneficiary_delete_result",
+            id: before.id.to_string(),
+            deleted: true,
+            was_already_deleted,
+        })
+    };
+    while before.deleted_at.is_none() {
         let now = app.now();
         let after = Beneficiary { deleted_at: Some(now), updated_at: now, ..before.clone() };
-        store(&app, &caller, (&before, &after), ("beneficiary.delete", body.reason)).await?;
+        let done = ("beneficiary.delete", body.reason.clone());
+        match store(&app, &caller, (&before, &after), done).await {
+            Ok(()) => return Ok(deleted(&before, false)),
+            // Somebody else has deleted or changed it meanwhile.
+            Err(problem) if problem.code() == ErrorCode::StateConflict => {
+                before = find(&app, &caller, &id).await?;
+            }
+            Err(problem) => return Err(problem),
+        }
     }
-    Ok(Json(BeneficiaryDeleted {
-        object: "beneficiary_delete_result",
-        id: before.id.to_string(),
-        deleted: true,
-        was_already_deleted,
-    }))
+    Ok(deleted(&before, true))
 }
 
 async fn store(

@@ -194,6 +194,7 @@ async fn understand(
     };
     let unknown = || Problem::new(ErrorCode::CurrencyNotActive).field("currency");
     let currency = Currency::parse(&required("currency")?).ok_or_else(unknown)?;
+    caller.merchant.settings.may_pay_in(currency, caller.key.env)?;
     let given = |name: &str| text(name).ok().flatten();
     let choice =
         Choice { usual: caller.merchant.settings.usual_method(currency), ..Choice::by(&given) };

@@ -65,7 +65,9 @@ pub static DELIVERIES: Table<NewDelivery> = Table {
         text("status", |_| "pending".into()),
         int("attempts", |_| 0.into()),
         int("next_attempt_at", |delivery| {
-            (!delivery.is_test).then_some(delivery.created_at).into()
+            // Who tries an endpoint out sends at once, and once.
+            let is_queued = !delivery.is_test || delivery.replayed_from.is_some();
+            is_queued.then_some(delivery.created_at).into()
         }),
     ],
     on_conflict: None,
@@ -137,6 +139,8 @@ pub enum Handed {
     Queued(EndpointId),
     /// An endpoint that is somewhere else now, or was switched on again: how it fared says nothing.
     Renewed(EndpointId),
+    /// An endpoint has another address, other secrets, or is gone.
+    Changed(EndpointId),
 }
 
 /// The way to this process's deliverer. What does not fit is found in the queue later.

@@ -48,6 +48,7 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
             ErrorCode::SelfApprovalDenied,
             ErrorCode::PermissionDenied,
             ErrorCode::CurrencyNotActive,
+            ErrorCode::FxFeaturesNotEnabled,
             ErrorCode::InsufficientFunds,
             ErrorCode::BatchWalletFrozen,
             ErrorCode::BeneficiaryGloballyBlocked,

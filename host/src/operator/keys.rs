@@ -200,6 +200,7 @@ fn understand(
     let env = env.ok_or_else(|| invalid("env", "must be test or live"))?;
     let expires_at = match body.expires_at.as_deref().map(Moment::parse) {
         None => None,
+        Some(Some(at)) if at <= app.now() => return Err(invalid("expires_at", "must lie ahead")),
         Some(Some(at)) => Some(at),
         Some(None) => return Err(invalid("expires_at", "must be an instant in RFC 3339 form")),
     };
@@ -367,6 +368,10 @@ pub async fn rotate(
             ErrorCode::StateConflict,
             "This key was replaced or revoked.",
         ));
+    }
+    if old.expires_at.is_some_and(|at| at <= app.now()) {
+        let message = "This key has expired, and one in its place would have, too. Make a new one.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
     }
     let grace = match body.grace_seconds {
         None => GRACE_DEFAULT,

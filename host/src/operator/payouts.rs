@@ -77,6 +77,7 @@ const APPROVE_ERRORS: &[ErrorCode] = &[
     ErrorCode::BeneficiaryBlacklistedForPayout,
     ErrorCode::LimitViolation,
     ErrorCode::CurrencyNotActive,
+    ErrorCode::FxFeaturesNotEnabled,
     ErrorCode::InvalidField,
     ErrorCode::MaxDebitExceeded,
     ErrorCode::FxPayoutDisabled,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::app::App;
+use crate::auth::merchant::PayerMode;
 use crate::caller::Caller;
 use crate::clock::Moment;
 use crate::conversions::Plan;
@@ -26,6 +27,9 @@ use super::model::{Change, Costs, Payout, Terms};
 use super::recipient::{Payee, payee, saved, sender_place, serving};
 use super::request::NewPayout;
 use super::usage::{Allowance, Usage, refuse_amount};
+
+/// Currencies that may be paid from the account of a merchant's customer.
+const OF_CUSTOMERS: [&str; 4] = ["GBP", "USD", "EUR", "CAD"];
 
 /// A payout that is ready to be decided, with its recipient and the question to the rules.
 pub struct Draft {
@@ -70,11 +74,11 @@ pub async fn prepare(
     scenario: Option<String>,
 ) -> Result<Draft, Problem> {
     let (merchant, env) = caller.owner();
-    refuse_currency(caller, request.currency)?;
+    caller.merchant.settings.may_pay_in(request.currency, env)?;
     let saved = saved(app, caller, request).await?;
     let (rail, method) = serving((app, caller), request, saved.as_ref())?;
     let (wallet_id, wallet_since) = wallet(app, caller, request).await?;
-    refuse_customer(request)?;
+    refuse_customer(caller, request)?;
     let kind = named.kind();
     refuse_late(app, kind, &wallet_id)?;
     let price = |amount| price(packs, caller, kind, (request.currency, &method, amount));
@@ -135,11 +139,26 @@ fn sealed_sender(app: &App, id: &PayoutId, request: &NewPayout) -> Result<Option
     sealed.map(Some).map_err(Problem::internal)
 }
 
-/// There are no customers yet for whom somebody could pay.
-fn refuse_customer(request: &NewPayout) -> Result<(), Problem> {
+/// Refuses to pay from another account than the one that is meant. There are no customers yet, who
+/// could be meant.
+fn refuse_customer(caller: &Caller, request: &NewPayout) -> Result<(), Problem> {
+    let unknown = |field| Err(Problem::new(ErrorCode::CustomerNotFound).field(field));
+    if OF_CUSTOMERS.contains(&request.currency.as_str()) {
+        let field = "sender_customer_id";
+        match (caller.merchant.settings.payer_mode, &request.sender_customer_id) {
+            (PayerMode::Own | PayerMode::Both, None) => {}
+            (PayerMode::Customer, None) => {
+                return Err(Problem::new(ErrorCode::MissingField).field(field));
+            }
+            (PayerMode::Own, Some(_)) => {
+                return Err(Problem::new(ErrorCode::CustomerIdMismatch).field(field));
+            }
+            (PayerMode::Customer | PayerMode::Both, Some(_)) => return unknown(field),
+        }
+    }
     match request.customer_id {
         None => Ok(()),
-        Some(_) => Err(Problem::new(ErrorCode::CustomerNotFound).field("customer_id")),
+        Some(_) => unknown("customer_id"),
     }
 }
 
@@ -250,13 +269,6 @@ async fn amount(
             let costed = asked.cost(|basis| offer.exchange(basis), price, step)?;
             Ok((costed.costs.amount, Some(costed)))
         }
-    }
-}
-
-fn refuse_currency(caller: &Caller, currency: Currency) -> Result<(), Problem> {
-    match caller.merchant.settings.is_active(currency) {
-        true => Ok(()),
-        false => Err(inactive()),
     }
 }
 

@@ -92,6 +92,14 @@ pub(super) struct QuotedFx {
     pub indicative: bool,
 }
 
+/// What is no currency of a payout is none of a quote, by another code.
+fn as_unsupported(problem: Problem) -> Problem {
+    match problem.code() {
+        ErrorCode::CurrencyNotActive => wrong(ErrorCode::UnsupportedCurrency, "currency"),
+        _ => problem,
+    }
+}
+
 /// Prices a payout without making one.
 ///
 /// # Errors
@@ -106,6 +114,8 @@ pub(super) async fn quote(
     let code = code.ok_or_else(|| wrong(ErrorCode::MissingField, "currency"))?;
     let unsupported = || wrong(ErrorCode::UnsupportedCurrency, "currency");
     let currency = Currency::parse(code).ok_or_else(unsupported)?;
+    let settings = &caller.merchant.settings;
+    settings.may_pay_in(currency, caller.key.env).map_err(as_unsupported)?;
     let asked = request.asked(currency)?;
     if let Asked::Across(_) = asked {
         fx::refuse_played(scenario)?;
@@ -113,11 +123,7 @@ pub(super) async fn quote(
     let (method, usual) =
         (request.method.as_deref(), caller.merchant.settings.usual_method(currency));
     let choice = Choice { usual, ..Choice::of(method) };
-    let served = app.rails.serving(currency, choice);
-    let (rail, method) = served.map_err(|problem| match problem.code() {
-        ErrorCode::CurrencyNotActive => unsupported(),
-        _ => problem,
-    })?;
+    let (rail, method) = app.rails.serving(currency, choice).map_err(as_unsupported)?;
     let packs = app.packs.now();
     let price = |amount| {
         packs.price(&FeeFacts {

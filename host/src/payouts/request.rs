@@ -140,6 +140,8 @@ pub struct NewPayout {
     pub narration: Option<String>,
     /// The customer that it is attributed to.
     pub customer_id: Option<String>,
+    /// The customer whose account pays.
+    pub sender_customer_id: Option<String>,
     /// Your own word for it.
     pub customer_reference: Option<String>,
     /// Who pays, for compliance.
@@ -248,6 +250,7 @@ impl CreatePayout {
             )?,
             narration: text("narration", self.narration, texts::NARRATION)?,
             customer_id: self.customer_id,
+            sender_customer_id: self.sender_customer_id,
             customer_reference: text(
                 "customer_reference",
                 self.customer_reference,

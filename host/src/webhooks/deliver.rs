@@ -33,6 +33,8 @@ const LEASE: Duration = Duration::from_secs(60);
 const HEALTH_EVERY: Duration = Duration::from_secs(1);
 /// How often what is left of deleted endpoints is swept away.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// For how long an endpoint is taken to be what it was: another host may have changed it.
+const TRUSTED: Duration = Duration::from_secs(1);
 /// For how long an endpoint is left to whoever has deleted or changed it: longer than any batch
 /// takes that read it before, and more than clocks are apart.
 pub(super) const LEFT_ALONE: Duration =
@@ -77,6 +79,7 @@ pub async fn deliver(app: App, mut handed: mpsc::Receiver<Handed>) {
                 Handed::Fresh(fresh) => fresh.into_iter().for_each(|ready| lanes.offer(ready, app.now())),
                 Handed::Queued(endpoint) => lanes.found(&endpoint),
                 Handed::Renewed(endpoint) => lanes.renew(&endpoint),
+                Handed::Changed(endpoint) => deliverer.forget(&endpoint),
             },
             Some(news) = told.recv() => match news {
                 News::Slow(ready) => lanes.slow_down(&ready),
@@ -188,7 +191,7 @@ async fn sweep_endpoint(app: &App, endpoint: &str) -> Result<(), sqlx::Error> {
 struct Deliverer {
     app: App,
     tell: mpsc::UnboundedSender<News>,
-    targets: Arc<Mutex<HashMap<EndpointId, Target>>>,
+    targets: Arc<Mutex<HashMap<EndpointId, (Target, Instant)>>>,
     noted: Arc<Mutex<HashMap<EndpointId, Moment>>>,
 }
 
@@ -273,7 +276,9 @@ impl Deliverer {
             let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
             targets.get(&ready.endpoint_id).cloned()
         };
-        if let Some(target) = known
+        let asked_at = Instant::now();
+        if let Some((target, read_at)) = known
+            && asked_at.duration_since(read_at) < TRUSTED
             && target.endpoint.updated_at.micros() >= ready.version
             // A secret that no longer counts must not sign.
             && target.secrets.len() == 1 + target.endpoint.old_secrets(self.app.now()).count()
@@ -285,8 +290,13 @@ impl Deliverer {
         let Some(endpoint) = endpoint else { return Ok(None) };
         let target = open(&self.app, endpoint)?;
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
-        targets.insert(ready.endpoint_id.clone(), target.clone());
+        targets.insert(ready.endpoint_id.clone(), (target.clone(), asked_at));
         Ok(Some(target))
+    }
+
+    /// Reads an endpoint anew when it is needed next.
+    fn forget(&self, endpoint: &EndpointId) {
+        self.targets.lock().unwrap_or_else(PoisonError::into_inner).remove(endpoint);
     }
 
     /// Claims what is due for one endpoint.

@@ -17,11 +17,10 @@ use crate::id::EndpointId;
 use crate::ledger::{
     Command, CounterChange, Done, Effects, Guard, LockedState, Reply, Reservation, replay,
 };
-use crate::money::Minor;
 
 use super::deliver::sweep_deleted;
 use super::model::{Endpoint, OldSecret};
-use super::record::health_key;
+use super::record::{forgiving, health_key};
 use super::sql;
 use super::view::EndpointView;
 use crate::outbound::sign::new_secret;
@@ -197,6 +196,7 @@ pub(super) async fn update(
     let is_renewed = is_back || after.url != before.url;
     let health = if is_renewed { Health::Forgiven } else { Health::Kept };
     submit(app, &before, rows, health).await?;
+    is_changed(app, &after.id);
     if is_back || (after.is_active && after.events != before.events) {
         // What happens after this answer reaches it. The wait is bounded.
         let _ = sql::wait_for_others(&app.db).await?;
@@ -233,6 +233,7 @@ pub(super) async fn rotate(
     let told = record(app, caller, "webhook_endpoint.rotate_secret", sides);
     let rows = vec![sql::ENDPOINT_SECRETS.change(&after), told];
     submit(app, &before, rows, Health::Kept).await?;
+    is_changed(app, &after.id);
     Ok(EndpointView { secret: Some(secret), ..EndpointView::of(&after) })
 }
 
@@ -247,6 +248,7 @@ pub(super) async fn delete(app: &App, caller: &Caller, before: Endpoint) -> Resu
     let told = record(app, caller, "webhook_endpoint.delete", (Some(&before), None));
     let rows = vec![sql::ENDPOINT_DELETED.change(&after), told];
     submit(app, &before, rows, Health::Kept).await?;
+    is_changed(app, &after.id);
     let sweeping = app.clone();
     app.tasks.spawn(async move {
         // What this does not manage, the sweeper does.
@@ -258,25 +260,36 @@ pub(super) async fn delete(app: &App, caller: &Caller, before: Endpoint) -> Resu
     Ok(())
 }
 
+/// What waits on this host goes where the endpoint is now, or nowhere; other hosts know it in a
+/// second.
+fn is_changed(app: &App, endpoint: &EndpointId) {
+    let _ = app.handover.try_send(Handed::Changed(endpoint.clone()));
+}
+
 /// Writes deliveries to an endpoint, under its lock: whoever deletes it sees them, or has deleted
-/// it before, and then they are refused as where it is long gone.
+/// it before, and then they are refused as where it is long gone. With them its count of failures,
+/// where that is another one.
 pub(super) fn unless_deleted(
     endpoint: &EndpointId,
-    rows: Vec<RowChange>,
+    (rows, counter): (Vec<RowChange>, Option<CounterChange>),
     gone: ErrorCode,
 ) -> Command<()> {
     let id = endpoint.to_string();
+    let counters = counter.as_ref().map(|counter| counter.key.clone());
     let command = Command::new({
         let id = id.clone();
         move |locked: &LockedState<'_>| {
             let row = locked.row(&sql::ENDPOINT_VERSIONS, &id);
             match row.map(|row| row.maybe_int("deleted_at")).transpose()? {
-                Some(None) => Ok(Effects { rows: rows.clone(), ..Effects::default() }.and(())),
+                Some(None) => {
+                    let (rows, counters) = (rows.clone(), counter.iter().cloned().collect());
+                    Ok(Effects { rows, counters, ..Effects::default() }.and(()))
+                }
                 Some(Some(_)) | None => Err(Problem::new(gone)),
             }
         }
     });
-    command.row(&sql::ENDPOINT_VERSIONS, id)
+    command.row(&sql::ENDPOINT_VERSIONS, id).counters(counters)
 }
 
 /// The line of the audit log about a change by a merchant's key.
@@ -340,14 +353,7 @@ async fn submit(
     };
     let counters = forgiven.clone();
     let command = Command::new(move |locked| {
-        let forgotten = forgiven.iter().map(|key| CounterChange {
-            key: key.clone(),
-            holder: String::new(),
-            count: 0,
-            sum: Minor::ZERO,
-            expires_at: locked.now().after(limits::WEBHOOK_HEALTH_KEPT).micros(),
-        });
-        let counters = forgotten.collect();
+        let counters = forgiven.iter().map(|key| forgiving(key.clone(), locked.now())).collect();
         Ok(Effects { rows: rows.clone(), counters, ..Effects::default() }.and(()))
     });
     app.writer.request(command.guards([guard]).counters(counters)).await.map(drop)

@@ -219,9 +219,14 @@ pub async fn delete(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     caller.require_permission(Permission::WebhookManage)?;
-    let endpoint = endpoints::find(&app, &caller, &id).await?;
-    let id = endpoint.id.to_string();
-    endpoints::delete(&app, &caller, endpoint).await?;
+    loop {
+        let endpoint = endpoints::find(&app, &caller, &id).await?;
+        match endpoints::delete(&app, &caller, endpoint).await {
+            // It was changed meanwhile, or somebody else has deleted it.
+            Err(problem) if problem.code() == ErrorCode::StateConflict => {}
+            done => break done?,
+        }
+    }
     let object = "webhook_endpoint_delete_result";
     Ok(Json(EndpointDeleted { object, id, deleted: true }).into_response())
 }

@@ -19,8 +19,6 @@ use super::model::{Endpoint, Next, Receiver, Status, next};
 use super::sql;
 use super::view::EndpointView;
 
-/// How long an endpoint's failures are remembered without a new one.
-const HEALTH_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// An attempt that was made.
 #[derive(Clone)]
 pub(super) struct Made {
@@ -34,6 +32,17 @@ pub(super) struct Made {
 /// The counter of an endpoint's failures: how many in a row, and since when.
 pub(super) fn health_key(endpoint: &str) -> String {
     format!("webhook/{endpoint}")
+}
+
+/// That counter where there is nothing to count.
+pub(super) fn forgiving(key: String, now: Moment) -> CounterChange {
+    CounterChange {
+        key,
+        holder: String::new(),
+        count: 0,
+        sum: Minor::ZERO,
+        expires_at: now.after(limits::WEBHOOK_HEALTH_KEPT).micros(),
+    }
 }
 
 /// Writes an attempt down. Somebody else's later claim wins: then nothing is written.
@@ -133,13 +142,7 @@ fn health(
     let (endpoint, now) = (&made.endpoint, locked.now());
     let key = health_key(endpoint.id.as_str());
     let counter = locked.counter(&key);
-    let mut change = CounterChange {
-        key,
-        holder: counter.holder.clone(),
-        count: 0,
-        sum: Minor::ZERO,
-        expires_at: now.after(HEALTH_KEPT).micros(),
-    };
+    let mut change = CounterChange { holder: counter.holder.clone(), ..forgiving(key, now) };
     let mut health = sql::Health { id: endpoint.id.clone(), at: now, failures: 0 };
     if made.answer.is_good() {
         change.holder.clear();

@@ -29,14 +29,14 @@ pub(super) async fn replay(app: &App, caller: &Caller, id: &str) -> Result<Deliv
         event_id: earlier.event_id,
         event: earlier.event_type,
         body: earlier.body,
-        is_test: false,
+        is_test: earlier.is_test,
         replayed_from: Some(earlier.id.to_string()),
         created_at: app.now(),
     };
     // It waits for nothing: a replay is asked for, whatever happened since.
     let rows = vec![again.row(), again.queue_row(None, app.now())];
     let gone = ErrorCode::WebhookDeliveryNotFound;
-    app.writer.request(endpoints::unless_deleted(&again.endpoint_id, rows, gone)).await?;
+    app.writer.request(endpoints::unless_deleted(&again.endpoint_id, (rows, None), gone)).await?;
     let _ = app.handover.try_send(Handed::Queued(again.endpoint_id));
     let made = sql::find_delivery(app.db.pool(), &owner, again.id.as_str()).await?;
     made.ok_or_else(missing)

@@ -9,7 +9,8 @@ use crate::events::outbox::{NewDelivery, owner};
 use super::deliver::{open, send};
 use super::endpoints::unless_deleted;
 use super::model::{Endpoint, Next, Status};
-use super::record::result_row;
+use super::record::{forgiving, health_key, result_row};
+use super::sql;
 use super::view::WebhookTestResult;
 
 /// The event that a test plays, in the spelling that its body has.
@@ -56,8 +57,13 @@ pub(super) async fn try_out(app: &App, endpoint: Endpoint) -> Result<WebhookTest
         let next = Next { status, again_at: None };
         result_row(&ready.id, 1, &answer, (next, app.now()))
     };
-    let (rows, gone) = (vec![delivery.row(), result], ErrorCode::WebhookEndpointNotFound);
-    app.writer.work(unless_deleted(&ready.endpoint_id, rows, gone)).await?;
+    let (mut rows, gone) = (vec![delivery.row(), result], ErrorCode::WebhookEndpointNotFound);
+    let forgiven = answer.is_good().then(|| forgiving(health_key(ready.endpoint_id.as_str()), now));
+    if answer.is_good() {
+        let health = sql::Health { id: ready.endpoint_id.clone(), at: app.now(), failures: 0 };
+        rows.push(sql::ENDPOINT_SUCCESSES.change(&health));
+    }
+    app.writer.work(unless_deleted(&ready.endpoint_id, (rows, forgiven), gone)).await?;
     if !answer.is_good() {
         let why = answer.error.clone().unwrap_or_else(|| {
             format!("the receiver answered {}", answer.status.unwrap_or_default())

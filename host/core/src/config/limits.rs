@@ -521,8 +521,8 @@ pub const WEBHOOK_BREAKER_PAUSE: (Duration, Duration) =
     (Duration::from_secs(5), Duration::from_secs(300));
 /// Sweeping holds what it deletes from for so long at a time.
 pub const SWEEP_HOLD: Duration = Duration::from_millis(10);
-/// The count of an endpoint's failures in a row is kept this long.
-pub const WEBHOOK_HEALTH_KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+/// Failures of an endpoint are in a row within this: longer than any pause between two attempts.
+pub const WEBHOOK_HEALTH_KEPT: Duration = Duration::from_secs(48 * 3600);
 /// Ended deliveries are kept for as many days at least.
 pub const DELIVERIES_KEPT_DAYS_LEAST: u32 = 30;
 /// How far back a stream of events looks for what became visible late: an event's id is
