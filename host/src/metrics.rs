@@ -72,6 +72,7 @@ async fn collect(app: &App) -> String {
     packs(app, &mut registry);
     rate_sources(app, &mut registry);
     let stored = async {
+        app.db.ping().await.map_err(Problem::from)?;
         routes(app, &mut registry).await?;
         waiting(app, &mut registry).await?;
         files(app, &mut registry).await

@@ -210,7 +210,7 @@ fn requests_without_months(app: &App) -> Option<Sweep> {
 }
 
 /// What ran out.
-fn expired(app: &App) -> [Sweep; 8] {
+fn expired(app: &App) -> [Sweep; 9] {
     let now = app.now();
     let days = |days| before(now, days);
     let decided = days(app.config.rules.decisions_kept_days);
@@ -249,9 +249,17 @@ fn expired(app: &App) -> [Sweep; 8] {
         ),
         sweep(
             "inbox",
-            "DELETE FROM inbox WHERE state <> 'new' AND id IN (SELECT id FROM inbox \
-             WHERE received_at < $1 AND state <> 'new' ORDER BY received_at LIMIT $2)",
-            before(now, INBOX_KEPT_DAYS),
+            "DELETE FROM inbox WHERE state = 'taken' AND id IN (SELECT id FROM inbox \
+             WHERE received_at < $1 AND state = 'taken' ORDER BY received_at LIMIT $2)",
+            days(INBOX_KEPT_DAYS),
+        ),
+        // Nobody could make anything of it, and a case may still say so.
+        sweep(
+            "inbox",
+            "DELETE FROM inbox WHERE state IN ('unreadable', 'unmatched') AND id IN (SELECT id \
+             FROM inbox WHERE received_at < $1 AND state IN ('unreadable', 'unmatched') \
+             ORDER BY received_at LIMIT $2)",
+            days(app.config.retention.evidence_days),
         ),
         sweep(
             "notifications",

@@ -52,7 +52,7 @@ async fn international_currencies_need_their_feature(
                 .to_owned()
         };
         assert_eq!(ask("/v1/payouts/quote", &quote).await, "unsupported_currency");
-        assert_eq!(ask("/v1/beneficiaries", &saved).await, "currency_not_active");
+        assert_eq!(ask("/v1/beneficiaries", &saved).await, "unsupported_currency");
     })
     .await;
 }

@@ -7,7 +7,11 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _};
 
+use crate::ach::{self, until_files};
 use crate::bank::Bank;
+use crate::file_transport::{
+    NAME, Over, close_window, configure, names, secrets, until_deliveries, with_files,
+};
 use crate::lanes::{
     absent_gateway, attempts, no_route_takes, pair, patch, route_before, settings, with_two_routes,
 };
@@ -79,6 +83,34 @@ pub(crate) async fn restore(host: &mut TestHost, backup: &Backup) {
             copy(&server, &backup.place, &name).await;
         }
     }
+}
+
+/// Puts the copy back and lets the host run on.
+async fn put_back_under(host: &TestHost, backup: &Backup) {
+    match host.engine {
+        Engine::Sqlite => {
+            let beside = file(host).with_extension("beside");
+            std::fs::copy(&backup.place, &beside).expect("copied");
+            std::fs::rename(beside, file(host)).expect("put back");
+        }
+        Engine::Postgres => {
+            let (server, name) = server(host);
+            copy(&server, &backup.place, &name).await;
+        }
+    }
+}
+
+async fn until_quarantine(host: &TestHost) {
+    let path = "/admin/v1/quarantine";
+    for _ in 0..3_000 {
+        // The database may be away for a moment.
+        let answer = host.send(Method::GET, path, OPERATOR_TOKEN, &[], None).await;
+        if answer.json["is_active"] == true {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("nobody has noticed");
 }
 
 async fn start_again(host: &mut TestHost, bank: &Bank, sends: Sends) {
@@ -432,6 +464,106 @@ async fn what_was_about_to_leave_as_connections_led_elsewhere_does_not() {
         let sent = reference(&until(host, &id, "paid").await);
         assert_eq!(bank.transfer(&sent).await.received, 1);
         assert_eq!(bank.transfers().await.len(), 2);
+    })
+    .await;
+}
+
+/// Nobody stops the host: what it has sent is forgotten, the gate is shut before anything else leaves,
+/// and what comes then follows on what the database knows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_put_back_under_a_running_host_is_noticed() {
+    with_bank(Engine::Postgres, async |host, bank| {
+        let known = pay(host, "0123456785").await.ok().id();
+        until(host, &known, "paid").await;
+        let backup = back_up(host).await;
+        start_again(host, bank, Sends::Yes).await;
+        let forgotten = pay(host, "0123456785").await.ok().id();
+        until(host, &forgotten, "paid").await;
+        put_back_under(host, &backup).await;
+        until_quarantine(host).await;
+        let cases = "SELECT COUNT(*) FROM cases WHERE kind = 'forgotten_transfer'";
+        host.until_count(cases, 1).await;
+        let id = pay(host, "0123456785").await.ok().id();
+        assert_eq!(host.pay("paid", naira(100_000)).await.ok().status_word(), "paid");
+        host.advance(60);
+        until(host, &id, "queued").await;
+        assert_eq!(bank.transfers().await.len(), 2, "it left");
+        host.prove().await;
+    })
+    .await;
+}
+
+/// What would be written to a file that nobody finds again is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_replaced_under_a_running_host_takes_nothing_more() {
+    with_bank(Engine::Sqlite, async |host, bank| {
+        let known = pay(host, "0123456785").await.ok().id();
+        until(host, &known, "paid").await;
+        let backup = back_up(host).await;
+        start_again(host, bank, Sends::Yes).await;
+        put_back_under(host, &backup).await;
+        let refused = pay(host, "0123456785").await;
+        assert_eq!(refused.refused().0, 503);
+        assert_eq!(bank.transfers().await.len(), 1, "it left");
+        let ready = host.client.get(format!("{}/readyz", host.base)).send().await;
+        assert_ne!(ready.map(|answer| answer.status().as_u16()).unwrap_or(503), 200);
+    })
+    .await;
+}
+
+/// The same disk as it was some time ago: nothing but its age tells it.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_younger_than_it_was_is_not_trusted(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let folder = host.app().config.data.dir.join("epochs");
+        let has_beaten =
+            || std::fs::read_dir(&folder).is_ok_and(|mut found| found.next().is_some());
+        for _ in 0..2_000 {
+            if has_beaten() {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        host.run(&["UPDATE meta SET value = '0' WHERE key = 'epoch'".to_owned()]).await;
+        until_quarantine(host).await;
+        let reasons = quarantine(host).await["reasons"].to_string();
+        assert!(reasons.contains("younger"), "{reasons}");
+        pay(host, "0123456785").await.ok();
+        host.advance(60);
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        assert_eq!(bank.transfers().await.len(), 0, "it left");
+        release(host).await;
+    })
+    .await;
+}
+
+/// The bank has the file, and the database has forgotten that: the host that runs on delivers no
+/// second copy, though nothing but files is done.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_left_before_the_database_was_put_back_does_not_leave_again() {
+    with_files(Engine::Postgres, Over::Folder, async |host, server| {
+        let (outgoing, aside) = (server.path("outgoing"), server.path("aside"));
+        std::fs::rename(&outgoing, &aside).expect("moved");
+        let id = ach::pay_live(host, "77").await;
+        close_window(host, std::slice::from_ref(&id)).await;
+        until_deliveries(host, 1).await;
+        let backup = back_up(host).await;
+        std::fs::rename(&aside, &outgoing).expect("moved back");
+        let mut with = crate::test_host::config(&host.database);
+        configure(&mut with, server, secrets(server));
+        crate::network::start_again(host, with).await;
+        host.advance(61);
+        until_files(host, &[("delivered", 1)]).await;
+        std::fs::remove_file(outgoing.join(NAME)).expect("fetched");
+        host.advance(3_600);
+        put_back_under(host, &backup).await;
+        until_quarantine(host).await;
+        host.advance(61);
+        tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
+        assert_eq!(names(&outgoing), Vec::<String>::new(), "it left again");
     })
     .await;
 }

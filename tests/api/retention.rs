@@ -472,3 +472,31 @@ fn what_others_rely_on_cannot_be_swept() {
         assert!(why.contains(&format!("retention.{named}")) && why.contains("at least"), "{why}");
     }
 }
+
+/// What somebody took in goes after three months; what nobody could read is still there when a person
+/// looks at its case.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_could_read_stays_as_long_as_evidence(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let at = host.clock.now().micros();
+        let row = |id: &str, state: &str| {
+            format!(
+                "INSERT INTO inbox (id, env, rail, routes, source, name, digest, content, state, \
+                 done, tries, due_at, lease_until, received_at) VALUES ('{id}', 'live', 'gone', '[]', \
+                 'notice', '/', '', '', '{state}', '[]', 0, 0, 0, {at})"
+            )
+        };
+        host.run(&[row("a", "taken"), row("b", "unreadable"), row("c", "unmatched")]).await;
+        host.advance(91 * 86_400);
+        restart(host, |_| {}).await;
+        host.until_count("SELECT COUNT(*) FROM inbox WHERE state = 'taken'", 0).await;
+        assert_eq!(host.count("SELECT COUNT(*) FROM inbox").await, 2);
+        host.advance(8 * 366 * 86_400);
+        restart(host, |_| {}).await;
+        host.until_count("SELECT COUNT(*) FROM inbox", 0).await;
+    })
+    .await;
+}

@@ -11,6 +11,7 @@ use railhead::id::IdGenerator;
 use railhead::ledger::{Command, HookRows, OutboxHook, RunHook, Writer, WriterParts};
 use rstest::rstest;
 use secrecy::ExposeSecret as _;
+use sqlx::{Connection as _, Executor as _};
 use tokio_util::sync::CancellationToken;
 
 use crate::bank::Hold;
@@ -101,6 +102,39 @@ async fn a_host_goes_on_where_another_server_takes_the_place_of_a_lost_one() {
     // Whether all was written that waited is another question.
     let stopped = tokio::time::timeout(Duration::from_secs(60), stopping).await;
     drop(stopped.expect("it does not wait for the server"));
+}
+
+/// A database in which nothing can be written for a while: the host says so, and goes on by itself when
+/// that is over, over sessions that know it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_goes_on_when_its_database_can_be_written_again() {
+    with_host(Engine::Postgres, async |host| {
+        host.pay("paid", naira(100_000)).await.ok();
+        let pool = host.app().db.pool();
+        let name: String = sqlx::query_scalar("SELECT current_database()::text")
+            .fetch_one(pool)
+            .await
+            .expect("a name");
+        let cut = "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                   WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        let only_read = |is: &str| {
+            vec![format!("ALTER DATABASE {name} SET default_transaction_read_only = {is}")]
+        };
+        host.run(&only_read("on")).await;
+        host.count(cut).await;
+        until_ready(host, 503).await;
+        assert_eq!(host.pay("paid", naira(100_000)).await.status, 503);
+        let mut beside = sqlx::PgConnection::connect(&host.database.url).await.expect("PostgreSQL");
+        for sql in ["SET default_transaction_read_only = off", &only_read("off")[0]] {
+            beside.execute(sqlx::AssertSqlSafe(sql)).await.expect("set");
+        }
+        until_ready(host, 200).await;
+        for _ in 0..20 {
+            host.pay("paid", naira(100_000)).await.ok();
+        }
+        host.prove().await;
+    })
+    .await;
 }
 
 /// A decision that panics is one command's misfortune: it is refused, its neighbours are not, and

@@ -56,6 +56,11 @@ impl Marks {
             sqlx::query(sql).bind(key).bind(value).execute(tx.conn()).await?;
         }
         tx.commit().await?;
+        Self::read(db).await
+    }
+
+    /// Reads the marks of a database that has some.
+    pub(super) async fn read(db: &Db) -> Result<Self, sqlx::Error> {
         let value = async |key: &'static str| {
             let sql = "SELECT value FROM meta WHERE key = $1";
             sqlx::query_scalar::<_, String>(sql).bind(key).fetch_optional(db.pool()).await

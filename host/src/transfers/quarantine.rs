@@ -206,8 +206,11 @@ impl Quarantine {
         self.skip_serials().await?;
         let known = self.state().await?;
         let now = self.0.clock.now();
-        let mut state = known
-            .unwrap_or(QuarantineState { since_us: now.micros(), ..QuarantineState::default() });
+        // All of it was there before, however late this host's clock is.
+        let sql = "SELECT MAX(queued_at) FROM transfers WHERE env = 'live'";
+        let newest: Option<i64> = sqlx::query_scalar(sql).fetch_one(self.0.db.pool()).await?;
+        let since_us = now.micros().max(newest.unwrap_or(i64::MIN));
+        let mut state = known.unwrap_or(QuarantineState { since_us, ..QuarantineState::default() });
         state.forgotten += forgotten.len();
         let new = reasons.into_iter().filter(|why| !state.reasons.contains(why));
         let new: Vec<String> = new.collect();
@@ -298,6 +301,16 @@ impl Quarantine {
         if self.is_closed() {
             return Ok(());
         }
+        // Sessions in which nothing can be written are let go of by this.
+        self.0.db.ping().await?;
+        // Connections may have stayed where they were, or lead to the same place as it was before:
+        // a disk that was put back.
+        let here = self.0.db.identity().await?;
+        let seen = self.0.file.read()?;
+        let reasons = Marks::read(&self.0.db).await?.suspicions(&here, seen.as_ref());
+        if !reasons.is_empty() {
+            return self.suspect(writer, reasons).await;
+        }
         let mut tx = self.0.db.write().await?;
         let sql = "UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) \
                    WHERE key = 'epoch' RETURNING value";
@@ -318,6 +331,13 @@ impl Quarantine {
             return Ok(());
         }
         let reasons = vec!["connections lead to another database than before".to_owned()];
+        self.suspect(writer, reasons).await
+    }
+
+    /// Shuts the gate, and says so to every host.
+    async fn suspect(&self, writer: &Writer, reasons: Vec<String>) -> Result<(), QuarantineError> {
+        self.0.is_active.store(true, Ordering::SeqCst);
+        let forgotten = forgotten(&self.0.db, &self.0.intents, self.0.clock.now()).await?;
         if let Err(problem) = self.enter(writer, Suspicion { reasons, forgotten }).await {
             tracing::error!(%problem, "entering quarantine");
         }
@@ -329,6 +349,7 @@ impl Quarantine {
         let incarnations = self.value("incarnations").await?.unwrap_or_default();
         let incarnations: Vec<String> = serde_json::from_str(&incarnations).unwrap_or_default();
         let incarnation = incarnations.last().cloned().unwrap_or_default();
+        self.0.db.expect_epoch(epoch);
         let epoch = Epoch { incarnation, epoch };
         let file = self.0.file.clone();
         let written = tokio::task::spawn_blocking(move || file.write(&epoch)).await;

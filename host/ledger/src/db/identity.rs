@@ -37,6 +37,9 @@ pub(super) const CLUSTER: &str = "SELECT (SELECT system_identifier::text FROM pg
      (SELECT oid::text FROM pg_database WHERE datname = current_database()) AS system, \
      substring(pg_walfile_name(pg_current_wal_lsn()) FROM 1 FOR 8) AS log";
 
+/// A number that rises all the time: a database that has a lower one is younger than it was.
+pub(super) const EPOCH: &str = "SELECT CAST(value AS BIGINT) FROM meta WHERE key = 'epoch'";
+
 async fn cluster(pool: &AnyPool) -> Result<Identity, sqlx::Error> {
     let row = sqlx::query(CLUSTER).fetch_one(pool).await?;
     from_cluster(row.try_get("system")?, &row.try_get::<String, _>("log")?)
@@ -50,7 +53,7 @@ pub(super) fn from_cluster(system: String, log: &str) -> Result<Identity, sqlx::
 }
 
 /// A file that is copied to its place is another file there.
-fn file(path: &Path) -> std::io::Result<Identity> {
+pub(super) fn file(path: &Path) -> std::io::Result<Identity> {
     use std::os::unix::fs::MetadataExt as _;
     let about = std::fs::metadata(path)?;
     let born = about.created().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());

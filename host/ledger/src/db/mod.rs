@@ -17,12 +17,12 @@ mod migrate;
 pub mod native;
 mod rounds;
 mod statement;
+mod watch;
 
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
@@ -39,6 +39,7 @@ pub use identity::Identity;
 pub use migrate::schema_texts;
 pub use native::Native;
 pub use rounds::{Rounds, Shared};
+use watch::Watch;
 
 /// Which database this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,13 +63,6 @@ pub struct Db {
     watch: Arc<Watch>,
     gate: Arc<Mutex<()>>,
     _file_lock: Option<Arc<std::fs::File>>,
-}
-
-/// Which database a host expects, and whether a new connection led to another one.
-#[derive(Default)]
-struct Watch {
-    expected: std::sync::Mutex<Option<Identity>>,
-    has_moved: AtomicBool,
 }
 
 /// A transaction that writes. Dropped without [`Tx::commit`], it is rolled back.
@@ -119,6 +113,12 @@ pub enum OpenError {
              bring up to date; give it a database of its own"
     )]
     Foreign,
+    /// The schema has what this program does not know of.
+    #[error(
+        "the database was made by a newer version of railhead, or by another program: start that \
+             version, or give this one a database of its own"
+    )]
+    Newer,
     /// The schema cannot be brought up to date.
     #[error("migrating the database: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),
@@ -169,21 +169,31 @@ impl Db {
         if engine == Engine::Postgres {
             knock(&options).await?;
         }
+        let watch: Arc<Watch> = Arc::default();
+        let (looks, before, after) = (Arc::clone(&watch), Arc::clone(&watch), Arc::clone(&watch));
         let pool = AnyPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(CONNECT_MAX)
             // A trip to the server before each statement: only for one that nobody used lately.
             .test_before_acquire(false)
-            .before_acquire(|connection, about| {
+            .before_acquire(move |connection, about| {
+                let is_spoilt = before.is_spoilt(about.age);
                 Box::pin(async move {
+                    if is_spoilt {
+                        return Ok(false);
+                    }
                     match about.idle_for < limits::CONNECTION_IDLE_MAX {
                         true => Ok(true),
                         false => ping(connection).await.map(|()| true),
                     }
                 })
             })
-            .after_release(move |connection, _| {
+            .after_release(move |connection, about| {
+                let is_spoilt = after.is_spoilt(about.age);
                 Box::pin(async move {
+                    if is_spoilt {
+                        return Ok(false);
+                    }
                     match engine {
                         Engine::Sqlite if !connection.is_in_transaction() => Ok(true),
                         // Taken back by now, or for ever in one that the engine itself has ended:
@@ -196,10 +206,10 @@ impl Db {
                 })
             })
             .after_connect(move |connection, _| {
-                let session = session.clone();
+                let (session, looks) = (session.clone(), Arc::clone(&looks));
                 Box::pin(async move {
                     connection.execute(AssertSqlSafe(session)).await?;
-                    Ok(())
+                    looks.look(engine, connection).await
                 })
             })
             .connect_with(options)
@@ -209,7 +219,7 @@ impl Db {
             engine,
             url,
             path,
-            watch: Arc::default(),
+            watch,
             gate: Arc::new(Mutex::new(())),
             _file_lock: file_lock.map(Arc::new),
         };
@@ -224,7 +234,8 @@ impl Db {
     pub async fn migrate(&self) -> Result<(), OpenError> {
         use sqlx::migrate::MigrateError as E;
         match migrate::migrator(self.engine).run(&self.pool).await {
-            Err(E::VersionMismatch(_) | E::VersionMissing(_)) => Err(OpenError::Foreign),
+            Err(E::VersionMismatch(_)) => Err(OpenError::Foreign),
+            Err(E::VersionMissing(_)) => Err(OpenError::Newer),
             other => Ok(other?),
         }
     }
@@ -239,36 +250,6 @@ impl Db {
     #[must_use]
     pub fn engine(&self) -> Engine {
         self.engine
-    }
-
-    /// A connection of the writer's own, in its engine's native protocol. Where it leads to
-    /// another database than was expected, that is noted before anything is done with it.
-    ///
-    /// # Errors
-    /// The database cannot be reached.
-    pub async fn native(&self) -> Result<Native, sqlx::Error> {
-        let mut native = Native::connect(self.engine, self.url.expose_secret()).await?;
-        let found = native.identity().await?;
-        let expected = self.watch.expected.lock().unwrap_or_else(PoisonError::into_inner);
-        if expected.is_some() && found.is_some() && *expected != found {
-            self.watch.has_moved.store(true, Ordering::SeqCst);
-        }
-        drop(expected);
-        Ok(native)
-    }
-
-    /// From now on, connections are expected to lead to this database.
-    pub fn expect(&self, identity: Identity) {
-        let mut expected = self.watch.expected.lock().unwrap_or_else(PoisonError::into_inner);
-        *expected = Some(identity);
-        self.watch.has_moved.store(false, Ordering::SeqCst);
-    }
-
-    /// Whether a connection led to another database than was expected: after a failover, or
-    /// where an old primary is back.
-    #[must_use]
-    pub fn has_moved(&self) -> bool {
-        self.watch.has_moved.load(Ordering::SeqCst)
     }
 
     /// Waits for this process's turn to write, where the engine has turns.
@@ -327,14 +308,6 @@ impl Db {
     pub async fn now(&self) -> Result<Moment, sqlx::Error> {
         let sql = self.engine.now();
         sqlx::query_scalar(sql).fetch_one(&self.pool).await.map(Moment::from_micros)
-    }
-
-    /// A short check that the database answers.
-    ///
-    /// # Errors
-    /// It does not.
-    pub async fn ping(&self) -> Result<(), sqlx::Error> {
-        self.pool.execute("SELECT 1").await.map(drop)
     }
 
     /// Closes every connection, as far as the server takes part in that.

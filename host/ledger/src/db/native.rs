@@ -8,7 +8,7 @@ use super::Engine;
 use super::bulk::{Write, together};
 use super::cell::{Cell, Kind, Row};
 use super::embedded::Embedded;
-use super::identity::{CLUSTER, Identity, from_cluster};
+use super::identity::{CLUSTER, EPOCH, Identity, from_cluster};
 use super::lookup::{CombinedLookup, Lookup};
 
 /// A connection that one task has for itself.
@@ -57,13 +57,17 @@ impl Native {
     ///
     /// # Errors
     /// The connection is lost.
-    pub(super) async fn identity(&mut self) -> Result<Option<Identity>, sqlx::Error> {
+    pub(super) async fn identity(
+        &mut self,
+    ) -> Result<Option<(Identity, Option<i64>)>, sqlx::Error> {
         match self {
             Self::Sqlite(_) => Ok(None),
             Self::Postgres(connection) => {
-                let row = sqlx::query(CLUSTER).fetch_one(connection).await?;
+                let row = sqlx::query(CLUSTER).fetch_one(&mut *connection).await?;
                 let log: String = row.try_get("log")?;
-                from_cluster(row.try_get("system")?, &log).map(Some)
+                let identity = from_cluster(row.try_get("system")?, &log)?;
+                let epoch = sqlx::query_scalar(EPOCH).fetch_optional(connection).await?;
+                Ok(Some((identity, epoch)))
             }
         }
     }

@@ -148,7 +148,7 @@ impl Writer {
     ) -> Result<(), sqlx::Error> {
         let WriterParts { db, clock, ids, hook, batch_max, broken } = parts;
         let turn = db.turn().await;
-        let chain = seal::begin(db).await?;
+        let chain = (seal::begin(db).await?, db.moves());
         drop(turn);
         let task = Task {
             native: None,
@@ -331,7 +331,8 @@ struct Task {
     native: Option<Native>,
     hook: Option<Arc<OutboxHook>>,
     /// Where the chain of batches stands; none where that is not known any more.
-    chain: Option<Chain>,
+    /// With how often connections had led elsewhere when it began.
+    chain: Option<(Chain, u64)>,
     batch_max: usize,
     metrics: Arc<WriterMetrics>,
     health: Arc<LaneHealth>,
@@ -468,13 +469,20 @@ impl Task {
         commands: &[&AnyCommand],
         earlier: &mut Vec<Try>,
     ) -> Result<Outcomes, Interrupted> {
+        if self.db.is_replaced() {
+            let why =
+                "another file is where the database was: whoever puts one there stops the host";
+            return Err(Interrupted::Broken(sqlx::Error::Io(std::io::Error::other(why))));
+        }
         let mut native = match self.native.take() {
             Some(native) => native,
             None => connect(&self.db).await?,
         };
+        // What a database has forgotten nothing must follow on, nor have the number of its writer.
+        let moves = self.db.moves();
         let chain = match &mut self.chain {
-            Some(chain) => chain,
-            None => self.chain.insert(begin_chain(&self.home, &self.db).await?),
+            Some((chain, since)) if *since == moves => chain,
+            stale => &mut stale.insert((begin_chain(&self.home, &self.db).await?, moves)).0,
         };
         let surroundings =
             Surroundings { ids: &self.ids, now: self.clock.now(), hook: self.hook.as_deref() };

@@ -45,12 +45,7 @@ impl Transfers {
         let payments = self.living(feature, file).await?;
         let living = payments.iter().filter(|(attempt, _)| attempt.network_id.is_some()).count();
         if i64::try_from(living).unwrap_or(i64::MAX) < file.entries {
-            // Some have ended since it was made, and would be made all the same.
-            if file.may_have_left {
-                return self.kept_back(route, file, "payments in it have ended meanwhile").await;
-            }
-            file.state = FileState::Closed;
-            return Ok(Next::Go);
+            return self.without_ended(route, file).await;
         }
         if file.env == Env::Live {
             self.intend_file(&payments).await?;
@@ -62,14 +57,21 @@ impl Transfers {
         file.first_sent_at = file.first_sent_at.or(Some(now));
         file.deliveries += 1;
         table::save(&self.db, file, Lease::Kept).await?;
+        let put_off = |file: &mut PaymentFile| {
+            (file.state, file.sent_at, file.first_sent_at, file.deliveries) = as_it_was;
+            Ok(Next::At(now.after(limits::SEND_LATER)))
+        };
+        // The database may have moved while this was written down.
+        if file.env == Env::Live && self.quarantine.is_closed() {
+            return put_off(file);
+        }
         let grant = route.grant(now, scenario_header(scenario), Money::MayMove);
         let called = transport::deliver(route, &grant, &bytes(file, content)).await;
         if file.env == Env::Live {
             self.lanes.note(&route.route.id, reached(&called));
         }
         if let Err(Broken::Crowded) = called.result {
-            (file.state, file.sent_at, file.first_sent_at, file.deliveries) = as_it_was;
-            return Ok(Next::At(now.after(limits::SEND_LATER)));
+            return put_off(file);
         }
         let had_left = file.may_have_left;
         file.may_have_left |= called.may_have_moved_money;
@@ -102,6 +104,19 @@ impl Transfers {
                 Next::At(now.after(limits::FILE_LOOK_AFTER))
             }
         })
+    }
+
+    /// Some payments have ended since the file was made, and would be made all the same.
+    async fn without_ended(
+        &self,
+        route: &Arc<ReadyRoute>,
+        file: &mut PaymentFile,
+    ) -> Result<Next, Problem> {
+        if file.may_have_left {
+            return self.kept_back(route, file, "payments in it have ended meanwhile").await;
+        }
+        file.state = FileState::Closed;
+        Ok(Next::Go)
     }
 
     /// The payments in a file that have not ended.

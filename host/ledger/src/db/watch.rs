@@ -1,0 +1,134 @@
+//! What a host notices about its database while it works with it.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use secrecy::ExposeSecret as _;
+use sqlx::{AnyConnection, Executor as _, Row as _};
+
+use super::identity::{self, CLUSTER, EPOCH, Identity, from_cluster};
+use super::{Db, Engine, Native};
+
+/// Which database a host expects, and whether a new connection led to another one.
+#[derive(Default)]
+pub(super) struct Watch {
+    expected: Mutex<Option<Identity>>,
+    /// The newest epoch that the database is known to have had.
+    epoch: AtomicI64,
+    has_moved: AtomicBool,
+    /// How often a new connection led elsewhere.
+    moves: AtomicU64,
+    /// When a session was last found in which nothing can be written.
+    read_only_at: Mutex<Option<Instant>>,
+}
+
+impl Watch {
+    pub(super) fn expected(&self) -> Option<Identity> {
+        self.expected.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes it where what a new connection leads to is not what is expected.
+    pub(super) fn compare(&self, expected: &Identity, found: &Identity, epoch: Option<i64>) {
+        let is_younger = epoch.is_none_or(|epoch| epoch < self.epoch.load(Ordering::SeqCst));
+        if expected != found || is_younger {
+            self.moves.fetch_add(1, Ordering::SeqCst);
+            self.has_moved.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether a session of this age was there when nothing could be written: it may still be so in it
+    /// when it is over.
+    pub(super) fn is_spoilt(&self, age: Duration) -> bool {
+        let found = *self.read_only_at.lock().unwrap_or_else(PoisonError::into_inner);
+        found.is_some_and(|at| age > at.elapsed())
+    }
+
+    /// Looks where a new connection of the pool leads.
+    pub(super) async fn look(
+        &self,
+        engine: Engine,
+        connection: &mut AnyConnection,
+    ) -> Result<(), sqlx::Error> {
+        // A file is looked at itself: connections stay with the one that was opened.
+        if let (Engine::Postgres, Some(expected)) = (engine, self.expected()) {
+            let row = sqlx::query(CLUSTER).fetch_one(&mut *connection).await?;
+            let log: String = row.try_get("log")?;
+            let found = from_cluster(row.try_get("system")?, &log)?;
+            let epoch = sqlx::query_scalar(EPOCH).fetch_optional(connection).await?;
+            self.compare(&expected, &found, epoch);
+        }
+        Ok(())
+    }
+}
+
+impl Db {
+    /// A connection of the writer's own, in its engine's native protocol. Where it leads to
+    /// another database than was expected, that is noted before anything is done with it.
+    ///
+    /// # Errors
+    /// The database cannot be reached.
+    pub async fn native(&self) -> Result<Native, sqlx::Error> {
+        let mut native = Native::connect(self.engine, self.url.expose_secret()).await?;
+        if let Some(expected) = self.watch.expected()
+            && let Some((found, epoch)) = native.identity().await?
+        {
+            self.watch.compare(&expected, &found, epoch);
+        }
+        Ok(native)
+    }
+
+    /// From now on, connections are expected to lead to a database that has this epoch, or a later
+    /// one.
+    pub fn expect_epoch(&self, epoch: i64) {
+        self.watch.epoch.store(epoch, Ordering::SeqCst);
+    }
+
+    /// Whether another file is where this one was, or none: what is written to this one is lost.
+    #[must_use]
+    pub fn is_replaced(&self) -> bool {
+        let (Some(path), Some(expected)) = (&self.path, self.watch.expected()) else {
+            return false;
+        };
+        self.engine == Engine::Sqlite && identity::file(path).ok().as_ref() != Some(&expected)
+    }
+
+    /// From now on, connections are expected to lead to this database.
+    pub fn expect(&self, identity: Identity) {
+        let mut expected = self.watch.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        *expected = Some(identity);
+        self.watch.has_moved.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether a connection led to another database than was expected: after a failover, or
+    /// where an old primary is back.
+    #[must_use]
+    pub fn has_moved(&self) -> bool {
+        self.watch.has_moved.load(Ordering::SeqCst)
+    }
+
+    /// How often that happened: who keeps something that follows on what the database knew begins
+    /// anew where it rises.
+    pub(crate) fn moves(&self) -> u64 {
+        self.watch.moves.load(Ordering::SeqCst)
+    }
+
+    /// A short check that the database answers, and that it can be written to.
+    ///
+    /// # Errors
+    /// It does not, or it cannot.
+    pub async fn ping(&self) -> Result<(), sqlx::Error> {
+        if self.engine == Engine::Sqlite {
+            return self.pool.execute("SELECT 1").await.map(drop);
+        }
+        let sql = "SELECT current_setting('transaction_read_only')";
+        let setting: String = sqlx::query_scalar(sql).fetch_one(&self.pool).await?;
+        if setting == "off" {
+            return Ok(());
+        }
+        let mut found = self.watch.read_only_at.lock().unwrap_or_else(PoisonError::into_inner);
+        *found = Some(Instant::now());
+        let why = std::io::Error::other("nothing can be written: the database is read-only");
+        Err(sqlx::Error::Io(why))
+    }
+}
