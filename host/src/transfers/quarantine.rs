@@ -367,8 +367,9 @@ impl Quarantine {
         {
             return Ok(false);
         }
-        self.0.db.expect(here);
+        // In this order: until then connections are compared with the epoch of before.
         self.remember(marks.epoch).await?;
+        self.0.db.expect(here);
         Ok(true)
     }
 

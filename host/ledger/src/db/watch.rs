@@ -24,14 +24,21 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn expected(&self) -> Option<Identity> {
+    fn expected(&self) -> Option<Identity> {
         self.expected.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes it where what a new connection leads to is not what is expected.
-    pub(super) fn compare(&self, expected: &Identity, found: &Identity, epoch: Option<i64>) {
-        let is_younger = epoch.is_none_or(|epoch| epoch < self.epoch.load(Ordering::SeqCst));
-        if expected != found || is_younger {
+    /// The epoch that is expected of a connection that is asked afterwards: it rises meanwhile.
+    fn epoch(&self) -> i64 {
+        self.epoch.load(Ordering::SeqCst)
+    }
+
+    /// Notes it where what a new connection leads to is not what is expected. `before` is the epoch
+    /// that was expected when it was asked.
+    fn compare(&self, before: i64, (found, epoch): &(Identity, Option<i64>)) {
+        let Some(expected) = self.expected() else { return };
+        let is_younger = epoch.is_none_or(|epoch| epoch < before.min(self.epoch()));
+        if expected != *found || is_younger {
             self.moves.fetch_add(1, Ordering::SeqCst);
             self.has_moved.store(true, Ordering::SeqCst);
         }
@@ -51,12 +58,13 @@ impl Watch {
         connection: &mut AnyConnection,
     ) -> Result<(), sqlx::Error> {
         // A file is looked at itself: connections stay with the one that was opened.
-        if let (Engine::Postgres, Some(expected)) = (engine, self.expected()) {
+        if engine == Engine::Postgres && self.expected().is_some() {
+            let before = self.epoch();
             let row = sqlx::query(CLUSTER).fetch_one(&mut *connection).await?;
             let log: String = row.try_get("log")?;
             let found = from_cluster(row.try_get("system")?, &log)?;
             let epoch = sqlx::query_scalar(EPOCH).fetch_optional(connection).await?;
-            self.compare(&expected, &found, epoch);
+            self.compare(before, &(found, epoch));
         }
         Ok(())
     }
@@ -70,10 +78,11 @@ impl Db {
     /// The database cannot be reached.
     pub async fn native(&self) -> Result<Native, sqlx::Error> {
         let mut native = Native::connect(self.engine, self.url.expose_secret()).await?;
-        if let Some(expected) = self.watch.expected()
-            && let Some((found, epoch)) = native.identity().await?
+        let before = self.watch.epoch();
+        if self.watch.expected().is_some()
+            && let Some(found) = native.identity().await?
         {
-            self.watch.compare(&expected, &found, epoch);
+            self.watch.compare(before, &found);
         }
         Ok(native)
     }
@@ -109,7 +118,8 @@ impl Db {
 
     /// How often that happened: who keeps something that follows on what the database knew begins
     /// anew where it rises.
-    pub(crate) fn moves(&self) -> u64 {
+    #[must_use]
+    pub fn moves(&self) -> u64 {
         self.watch.moves.load(Ordering::SeqCst)
     }
 
