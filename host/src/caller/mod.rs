@@ -77,7 +77,10 @@ impl Caller {
     pub fn require_bulk(&self) -> Result<(), Problem> {
         let list = &self.key.ip_allowlist;
         match self.key.can(Capability::Bulk) {
-            false => Err(Problem::new(ErrorCode::BulkDisabledForKey)),
+            false => {
+                let missing = json!({ "missing": ["bulk"] });
+                Err(Problem::new(ErrorCode::BulkDisabledForKey).detail(missing))
+            }
             true if list.is_empty() || TooWide::of(list).is_some() => {
                 Err(Problem::new(ErrorCode::BulkRequiresIpAllowlist))
             }

@@ -555,6 +555,7 @@ pub(super) async fn open(
 /// It is not configured.
 pub(super) fn token(config: &Config) -> Result<&SecretString, StartError> {
     let token = config.operator_token.as_ref();
+    let token = token.filter(|token| !token.expose_secret().is_empty());
     token.ok_or_else(|| {
         "set RAILHEAD_OPERATOR_TOKEN to the operator's token, as `railhead serve` printed it".into()
     })

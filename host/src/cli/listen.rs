@@ -17,7 +17,7 @@ use crate::id::{DeliveryId, EventId, IdGenerator};
 use crate::outbound::sign::{Letter, headers, is_secret, new_secret};
 use crate::start::{Sources, StartError};
 
-use super::account::{Account, Api, innermost, say};
+use super::account::{Account, Api, http_url, innermost, say};
 use super::serve;
 
 /// How long until the first attempt to connect again, and at most.
@@ -31,7 +31,7 @@ const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 #[derive(Args)]
 pub(super) struct Listen {
     /// Where events are posted, for example http://127.0.0.1:3000/webhooks.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_address)]
     forward_to: Url,
     /// Names of events in either spelling, separated by commas; all of them if left out.
     #[arg(long, value_delimiter = ',')]
@@ -41,6 +41,11 @@ pub(super) struct Listen {
     secret: Option<String>,
     #[command(flatten)]
     account: Account,
+}
+
+/// An address that something can be posted to.
+fn web_address(text: &str) -> Result<Url, String> {
+    http_url(text)?.parse().map_err(|cause| format!("{cause}"))
 }
 
 impl Listen {

@@ -1,5 +1,6 @@
 //! The calls that look things up.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Json;
@@ -67,7 +68,7 @@ pub async fn banks(
     _caller: Caller,
     Query(query): Query<CurrencyQuery>,
 ) -> Result<Page<Bank>, Problem> {
-    let unsupported = || unsupported(query.currency.as_deref(), "NGN");
+    let unsupported = || unsupported(query.currency.as_deref(), &["NGN"]);
     let currency = query.currency.as_deref().and_then(Currency::parse).ok_or_else(unsupported)?;
     let rails = app.rails.all();
     let mut serving = rails.iter().filter(|rail| rail.declaration.serves(currency));
@@ -75,11 +76,17 @@ pub async fn banks(
     Ok(Page::whole(directory::banks(table.ok_or_else(unsupported)?)))
 }
 
-/// No list for this currency; `example` is one that has such a list.
-fn unsupported(currency: Option<&str>, example: &str) -> Problem {
+/// No list for this currency; these have such a list.
+fn unsupported(currency: Option<&str>, known: &[&str]) -> Problem {
     let message = match currency {
-        Some(_) => format!("There is no such list for this currency; there is for {example}."),
-        None => format!("currency is required, as in ?currency={example}."),
+        Some(_) => {
+            let known = known.join(" and ");
+            format!("There is no such list for this currency; there is one for {known}.")
+        }
+        None => {
+            let example = known.last().copied().unwrap_or("KES");
+            format!("currency is required, as in ?currency={example}.")
+        }
     };
     Problem::because(ErrorCode::UnsupportedCurrency, message).field("currency")
 }
@@ -124,7 +131,10 @@ pub async fn momo_operators(
     };
     let mut found: Vec<OperatorTerms> = rails.iter().flat_map(of_currency).collect();
     if found.is_empty() {
-        return Err(unsupported(query.currency.as_deref(), "KES"));
+        let all = rails.iter().flat_map(|rail| &rail.declaration.operators);
+        let known: BTreeSet<&str> = all.map(|terms| terms.currency.as_str()).collect();
+        let known: Vec<&str> = known.into_iter().collect();
+        return Err(unsupported(query.currency.as_deref(), &known));
     }
     found.sort_by(|a, b| a.slug.cmp(&b.slug));
     let shown = found.into_iter().map(|OperatorTerms { slug, name, country, currency }| {

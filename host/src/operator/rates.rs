@@ -522,7 +522,10 @@ async fn agree(
         let mut state = state(&it.set);
         // When it was asked for is each one's own.
         state["as_of"] = json!(it.as_of);
-        state["valid_until"] = json!(it.valid_for_s);
+        if let Value::Object(state) = &mut state {
+            state.remove("valid_until");
+        }
+        state["valid_for_s"] = json!(it.valid_for_s);
         state["version"] = Value::Null;
         json!({ "id": it.set.id(), "set": state })
     });

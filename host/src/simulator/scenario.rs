@@ -16,7 +16,10 @@ pub const RATE_STALE: &str = "rate_stale";
 /// Every scenario, and what happens in it.
 pub const SCENARIOS: &[(&str, &str)] = &[
     ("paid", "Accepted and settled."),
-    ("processing", "Accepted; settles or fails when POST /v1/sandbox/payouts/{id} says so."),
+    (
+        "processing",
+        "Accepted; settles or fails when POST /v1/sandbox/payouts/{id}/settle or /fail says so.",
+    ),
     ("failed", "The rail refuses it with a reason code of its own; the wallet has the money back."),
     ("returned", "Paid, then returned: it ends reversed."),
     ("timeout_then_paid", "No answer in time; asked again, the rail says that it is paid."),

@@ -34,6 +34,11 @@ pub(super) fn refuse_odd_settings(config: &Config) -> Result<(), StartError> {
             certificates(setting, path)?;
         }
     }
+    if let Some(url) = &config.server.public_url
+        && !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme))
+    {
+        return Err(format!("server.public_url is {url}: begin with https:// or http://").into());
+    }
     refuse_odd_operators(config)?;
     refuse_distant_simulator(config)
 }

@@ -60,21 +60,36 @@ fn environment() -> config::Environment {
 pub(super) fn listed<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
-    T: Deserialize<'de> + FromStr<Err: std::fmt::Display>,
+    T: FromStr<Err: std::fmt::Display>,
 {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Listed<T> {
-        Items(Vec<T>),
+    enum Item {
+        Text(String),
+        Number(i64),
+    }
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Listed {
+        Items(Vec<Item>),
         Text(String),
     }
-    match Listed::deserialize(deserializer)? {
-        Listed::Items(items) => Ok(items),
+    let items = match Listed::deserialize(deserializer)? {
+        Listed::Items(items) => items,
         Listed::Text(text) => {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-            items.map(|item| item.parse().map_err(serde::de::Error::custom)).collect()
+            items.map(|item| Item::Text(item.to_owned())).collect()
         }
-    }
+    };
+    let text = |item| match item {
+        Item::Text(text) => text,
+        Item::Number(number) => number.to_string(),
+    };
+    let read = |item: String| {
+        let parsed = item.parse();
+        parsed.map_err(|cause| serde::de::Error::custom(format!("{item:?} is none: {cause}")))
+    };
+    items.into_iter().map(text).map(read).collect()
 }
 
 #[cfg(test)]

@@ -68,14 +68,33 @@ pub(super) fn read(file: &Path) -> Result<Vec<Row>, StartError> {
 
 /// Every line of a file of commas.
 fn table(file: &Path) -> Result<Vec<Vec<String>>, StartError> {
+    let said = |cause: &dyn std::fmt::Display| format!("{}: {cause}", file.display());
+    let content = std::fs::read(file).map_err(|cause| said(&cause))?;
     let mut reader = csv::ReaderBuilder::new();
     let reader = reader.has_headers(false).flexible(true).trim(csv::Trim::All);
     let mut lines = Vec::new();
-    let said = |cause: csv::Error| format!("{}: {cause}", file.display());
-    for record in reader.from_path(file).map_err(said)?.records() {
-        lines.push(record?.iter().map(str::to_owned).collect());
+    for record in reader.from_reader(content.as_slice()).records() {
+        let record = record.map_err(|cause| match cause.kind() {
+            csv::ErrorKind::Utf8 { pos, .. } => {
+                let line = pos.as_ref().map_or(1, |at| line_of(&content, at));
+                said(&format!("line {line} is not UTF-8: save the file as CSV UTF-8"))
+            }
+            _ => said(&cause),
+        })?;
+        // Lines with nothing in them are no records, and some records have several.
+        let line = record.position().map_or(1, |at| line_of(&content, at));
+        lines.resize(line.saturating_sub(1).max(lines.len()), Vec::new());
+        lines.push(record.iter().map(str::to_owned).collect());
     }
     Ok(lines)
+}
+
+/// The line on which a record begins. Its position is that of the empty lines before it.
+fn line_of(content: &[u8], at: &csv::Position) -> usize {
+    let rest = content.get(usize::try_from(at.byte()).unwrap_or(usize::MAX)..).unwrap_or_default();
+    let empty = rest.iter().take_while(|byte| matches!(byte, b'\n' | b'\r'));
+    let skipped = empty.filter(|byte| **byte == b'\n').count();
+    usize::try_from(at.line()).unwrap_or(usize::MAX).saturating_add(skipped)
 }
 
 /// Every line of the first sheet of a workbook.
@@ -107,6 +126,11 @@ fn rows(lines: &[Vec<String>]) -> Result<Vec<Row>, StartError> {
         .iter()
         .map(|name| name.trim_start_matches('\u{feff}').trim().to_ascii_lowercase())
         .collect();
+    if let [only] = columns.as_slice()
+        && only.contains(';')
+    {
+        return Err("columns are separated by commas here: save the file as CSV UTF-8".into());
+    }
     refuse_columns(&columns)?;
     let (mut rows, mut mistakes) = (Vec::new(), Vec::new());
     let mut references: BTreeSet<String> = BTreeSet::new();
