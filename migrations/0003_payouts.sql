@@ -139,21 +139,29 @@ CREATE INDEX payouts_by_batch ON payouts (in_batch, id) WHERE in_batch IS NOT NU
 CREATE INDEX payouts_unusual ON payouts (merchant_id, env, unusual, id) WHERE unusual IS NOT NULL;
 CREATE INDEX payouts_open_by_batch ON payouts (in_batch) WHERE holds_batch = 1;
 
+-- How a route was set when something was sent over it, and by which version of its rail. It is the
+-- same for very many attempts, and its id follows from the rest. fingerprint says where the route
+-- led, and in whose name.
+CREATE TABLE route_configurations (
+    id           TEXT PRIMARY KEY,
+    route_id     TEXT NOT NULL,
+    rail_version TEXT NOT NULL,
+    rail_digest  TEXT NOT NULL,
+    fingerprint  TEXT NOT NULL
+);
+CREATE INDEX route_configurations_by_route ON route_configurations (route_id);
+
 -- One attempt to carry a payment out over a route. Its reference is committed before a byte
 -- leaves, is unique in its rail for ever. Two who begin the next attempt of an object at once give
 -- it the same number, and one of them fails. No index but that of the network's names has what
 -- changes when the attempt ends.
--- fingerprint says how the route was configured; network_id is the network's own name for it;
--- resolution, facts and seeds are sealed.
+-- network_id is the network's own name for it; resolution, facts and seeds are sealed.
 CREATE TABLE attempts (
     id             TEXT PRIMARY KEY,
     transfer_id    TEXT NOT NULL,
-    route_id       TEXT NOT NULL,
+    configuration  TEXT NOT NULL,
     route          TEXT NOT NULL,
     rail           TEXT NOT NULL,
-    rail_version   TEXT NOT NULL,
-    rail_digest    TEXT NOT NULL,
-    fingerprint    TEXT NOT NULL,
     rail_reference TEXT NOT NULL,
     number         BIGINT NOT NULL,
     begun_at       BIGINT NOT NULL,

@@ -272,10 +272,14 @@ pub fn service(app: &App, door: Door) -> Router {
         .merge(pages)
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
-        .layer(from_fn(problem::refuse_unreadable))
-        .layer(from_fn(move |request, next| shell::answer(timeout, request, next)))
-        .layer(from_fn_with_state(app.clone(), caller::gate))
-        .layer(from_fn(move |request, next| hide(door, request, next)))
-        .layer(from_fn(move |request, next| shell::run(shell.clone(), request, next)))
+        // The first is the outermost. As one layer: whoever is within another one is boxed, and
+        // copied for each request with all that it is within.
+        .layer((
+            from_fn(move |request, next| shell::run(shell.clone(), request, next)),
+            from_fn(move |request, next| hide(door, request, next)),
+            from_fn_with_state(app.clone(), caller::gate),
+            from_fn(move |request, next| shell::answer(timeout, request, next)),
+            from_fn(problem::refuse_unreadable),
+        ))
         .with_state(app.clone())
 }

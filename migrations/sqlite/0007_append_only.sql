@@ -51,6 +51,10 @@ CREATE TRIGGER settlement_adjustments_no_update BEFORE UPDATE ON settlement_adju
 BEGIN SELECT RAISE(ABORT, 'settlement_adjustments is append-only'); END;
 CREATE TRIGGER settlement_adjustments_no_delete BEFORE DELETE ON settlement_adjustments
 BEGIN SELECT RAISE(ABORT, 'settlement_adjustments is append-only'); END;
+CREATE TRIGGER route_configurations_no_update BEFORE UPDATE ON route_configurations
+BEGIN SELECT RAISE(ABORT, 'route_configurations is append-only'); END;
+CREATE TRIGGER route_configurations_no_delete BEFORE DELETE ON route_configurations
+BEGIN SELECT RAISE(ABORT, 'route_configurations is append-only'); END;
 CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END;
 CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit

@@ -244,7 +244,7 @@ async fn what_is_being_sent_is_open_and_in_order(
         bank.door.until_held().await;
         host.prove().await;
         let pool = host.app().db.pool();
-        let route = "SELECT route_id FROM attempts";
+        let route = "SELECT route_id FROM route_configurations";
         let route: String = sqlx::query_scalar(route).fetch_one(pool).await.expect("one");
         let open = attempt::count_open(pool, &RouteId::from_text(route)).await;
         assert_eq!(open.expect("a number"), 1);

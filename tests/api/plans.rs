@@ -41,7 +41,7 @@ const KEPT: &[(&str, &str)] = &[
     ("the newest of them", "id DESC LIMIT 2 * $8) newest"),
     ("payouts that wait for somebody", "FROM payouts WHERE is_waiting = 1"),
     ("a payout", "SELECT * FROM payouts WHERE id = $1 AND merchant_id = $2"),
-    ("its attempts", "FROM attempts WHERE transfer_id = $1"),
+    ("its attempts", "c.id = a.configuration WHERE a.transfer_id = $1"),
     ("its messages", "FROM rail_calls WHERE transfer_id = $1"),
     ("its history", "FROM events WHERE object_id = $1"),
     ("its entries", "FROM entries e WHERE e.ref_id"),

@@ -204,10 +204,11 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE attempts SET message = 'paid (99)' WHERE transfer_id = '{paid}'", "attempt"),
     ("UPDATE attempts SET bytes_left = 0 WHERE transfer_id = '{paid}'", "attempt"),
     ("UPDATE attempts SET rail_reference = 'x' WHERE transfer_id = '{paid}'", "payout-attempts"),
-    ("UPDATE attempts SET fingerprint = 'x' WHERE transfer_id = '{paid}'", "seal"),
+    ("UPDATE route_configurations SET fingerprint = 'x'", "attempt"),
+    ("UPDATE attempts SET route = 'x' WHERE transfer_id = '{paid}'", "seal"),
     (
-        "INSERT INTO attempts SELECT 'c-second', transfer_id, route_id, route, rail, rail_version, \
-         rail_digest, fingerprint, 'x', number + 1, begun_at, resolution, seeds, created_at, network_id, facts, state, \
+        "INSERT INTO attempts SELECT 'c-second', transfer_id, configuration, route, rail, \
+         'x', number + 1, begun_at, resolution, seeds, created_at, network_id, facts, state, \
          bytes_left, sends, queries, never_received, code, message, sent_at, answered_at, file_id, batch_id \
          FROM attempts WHERE transfer_id = '{paid}'",
         "payout-attempts",

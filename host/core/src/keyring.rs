@@ -21,7 +21,8 @@ use crate::id::IdGenerator;
 struct Master {
     name: String,
     api_keys: [u8; 32],
-    sealing: [u8; 32],
+    /// Ready to be used: making it from its key takes as long as sealing a little.
+    sealing: Aes256Gcm,
     compiled_code: [u8; 32],
     settings: [u8; 32],
 }
@@ -128,7 +129,8 @@ impl Keyring {
     ) -> Result<String, KeyringError> {
         let master = &self.0[0];
         let nonce = ids.bytes::<12>();
-        let sealed = Aes256Gcm::new(&master.sealing.into())
+        let sealed = master
+            .sealing
             .encrypt(&Nonce::from(nonce), Payload { msg: value, aad: place.as_bytes() })
             .map_err(|_| KeyringError::Sealed)?;
         let body = [nonce.as_slice(), &sealed].concat();
@@ -149,7 +151,8 @@ impl Keyring {
             self.0.iter().find(|master| master.name == name).ok_or(KeyringError::Sealed)?;
         let body = BASE64.decode(body).map_err(|_| KeyringError::Sealed)?;
         let (nonce, cipher) = body.split_first_chunk::<12>().ok_or(KeyringError::Sealed)?;
-        Aes256Gcm::new(&master.sealing.into())
+        master
+            .sealing
             .decrypt(&Nonce::from(*nonce), Payload { msg: cipher, aad: place.as_bytes() })
             .map_err(|_| KeyringError::Sealed)
     }
@@ -193,7 +196,7 @@ impl Master {
         Self {
             name,
             api_keys: derive(b"railhead/api-keys"),
-            sealing: derive(b"railhead/sealing"),
+            sealing: Aes256Gcm::new(&derive(b"railhead/sealing").into()),
             compiled_code: derive(b"railhead/compiled-code"),
             settings: derive(b"railhead/settings"),
         }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{FromRequest, Request};
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use serde::de::value::MapAccessDeserializer;
@@ -17,8 +19,8 @@ use sha2::{Digest as _, Sha256};
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 
-/// Longest explanation of what is wrong with a field.
-const WHY_BYTES_MAX: usize = 200;
+/// Longest explanation of what is wrong with a field, and of what is expected in its place.
+const WHY_BYTES_MAX: (usize, usize) = (200, 2_000);
 
 /// A JSON object, read into `T`. Fields that `T` does not know are ignored, so that clients
 /// may send newer ones.
@@ -30,14 +32,14 @@ pub struct Body<T> {
 
 impl<T> Body<T> {
     /// The first half of the SHA-256 over the path and the body in canonical form (sorted keys, no
-    /// white space), in hex: two requests are the same when this is.
+    /// white space), in base64: two requests are the same when this is.
     #[must_use]
     pub fn fingerprint(&self, path: &str) -> String {
         let canonical = serde_json::from_slice::<serde_json::Value>(&self.bytes);
         // A field that nobody knows may be too deep, or hold what has no canonical form.
         let canonical = canonical.map_or_else(|_| self.bytes.clone(), |v| v.to_string().into());
         let digest = Sha256::new().chain_update(path).chain_update("\n").chain_update(canonical);
-        hex::encode(&digest.finalize()[..16])
+        BASE64_URL_SAFE_NO_PAD.encode(&digest.finalize()[..16])
     }
 }
 
@@ -177,9 +179,7 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         match cause.classify() {
             serde_json::error::Category::Data => {
                 let why = cause.to_string();
-                // What was sent may stand in it, and be as long as a body.
-                let mut why = why.split(" at line ").next().unwrap_or(&why).to_owned();
-                why.truncate(why.floor_char_boundary(WHY_BYTES_MAX));
+                let why = shortened(why.split(" at line ").next().unwrap_or(&why));
                 let refused = |text| Problem::because(ErrorCode::InvalidField, text);
                 match (twice(&why), path.as_str()) {
                     (Some(name), ".") => refused(format!("{name} is sent twice.")).field(name),
@@ -198,6 +198,13 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         Problem::because(ErrorCode::InvalidJson, "Something follows the JSON object.")
     })?;
     Ok(value)
+}
+
+/// What was sent may stand in it, and be as long as a body; what is expected stays.
+fn shortened(why: &str) -> String {
+    let cut = |text: &str, most| text[..text.floor_char_boundary(most)].to_owned();
+    let (sent, expected) = why.split_at(why.rfind(", expected ").unwrap_or(why.len()));
+    cut(sent, WHY_BYTES_MAX.0) + &cut(expected, WHY_BYTES_MAX.1)
 }
 
 /// The field that is sent twice, if that is why.

@@ -378,8 +378,8 @@ pub async fn remove(
         return Err(Problem::because(ErrorCode::StateConflict, message));
     }
     let pool = app.db.pool();
-    let is_used = attempt::was_used(pool, &route.id, route.created_at).await?
-        || backlog::waits_for(pool, &route.id).await?;
+    let is_used =
+        attempt::was_used(pool, &route.id).await? || backlog::waits_for(pool, &route.id).await?;
     if is_used {
         let message = "Payments went over this route or wait for it: pause it instead.";
         return Err(Problem::because(ErrorCode::StateConflict, message));
@@ -435,8 +435,8 @@ async fn completes(app: &App, (before, after): (&Route, &Route)) -> Result<bool,
     if !new.iter().all(|(name, _)| reads(loaded, name)) {
         return Ok(false);
     }
-    for digest in attempt::list_open_digests(app.db.pool(), &before.id).await? {
-        let sent = app.transfers.routes.as_sent(&before.id, &digest).await?;
+    for sent in attempt::list_open_configurations(app.db.pool(), &before.id).await? {
+        let sent = app.transfers.routes.as_sent(&sent).await?;
         let default = |name: &str| sent.rail.declaration.settings.get(name)?.default.as_ref();
         if new.iter().any(|(name, value)| reads(&sent, name) && default(name) != Some(**value)) {
             return Ok(false);

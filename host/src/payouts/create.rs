@@ -55,7 +55,7 @@ pub(super) async fn create(
     let (merchant, env) = caller.owner();
     let id: PayoutId = app.ids.id();
     let reservation = Reservation {
-        key: format!("{merchant}/{env}/create_payout/{}", key.as_str()),
+        key: format!("{merchant}/{env}/po/{}", key.as_str()),
         fingerprint: body.fingerprint(PATH),
         subject: body.value.subject(),
         resource_id: id.to_string(),

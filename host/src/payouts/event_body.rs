@@ -23,30 +23,33 @@ use super::view::PayoutView;
 const KEPT: &str = "@1 ";
 const _: () = assert!(KEPT.as_bytes()[0] == KEPT_MARK as u8, "what is kept begins with the mark");
 
-/// What changes about a payout, as far as merchants see it. Instants are microseconds.
+/// What changes about a payout, as far as merchants see it. Names are short, and instants are
+/// microseconds since it was made: there is one of these for every change of every payout.
 #[derive(Serialize, Deserialize)]
 struct Kept {
+    #[serde(rename = "s")]
     status: String,
     /// Of its terms.
+    #[serde(rename = "d")]
     digest: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
     rail_reference: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "c", skip_serializing_if = "Option::is_none")]
     failure_code: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "m", skip_serializing_if = "Option::is_none")]
     failure_message: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "f", skip_serializing_if = "Option::is_none")]
     funded: Option<Funded>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "n", skip_serializing_if = "Option::is_none")]
     correction: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "t", skip_serializing_if = "Option::is_none")]
     told: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    queued_at: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    processing_at: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    completed_at: Option<i64>,
+    #[serde(rename = "q", skip_serializing_if = "Option::is_none")]
+    queued_after: Option<i64>,
+    #[serde(rename = "p", skip_serializing_if = "Option::is_none")]
+    processing_after: Option<i64>,
+    #[serde(rename = "e", skip_serializing_if = "Option::is_none")]
+    completed_after: Option<i64>,
 }
 
 /// Whether a payout went at once. Nobody is told of that, and it follows from the payout: so the
@@ -66,6 +69,7 @@ pub(super) fn data(payout: &Payout) -> Data {
 
 /// What an event keeps of a payout as it is.
 pub(super) fn of(payout: &Payout) -> String {
+    let after = |at: Option<Moment>| at.map(|at| at.micros() - payout.created_at.micros());
     let kept = Kept {
         status: payout.status.to_string(),
         digest: payout.terms.digest(),
@@ -75,9 +79,9 @@ pub(super) fn of(payout: &Payout) -> String {
         funded: payout.funded.clone(),
         correction: payout.correction.clone(),
         told: payout.told.clone(),
-        queued_at: payout.queued_at.map(Moment::micros),
-        processing_at: payout.processing_at.map(Moment::micros),
-        completed_at: payout.completed_at.map(Moment::micros),
+        queued_after: after(payout.queued_at),
+        processing_after: after(payout.processing_at),
+        completed_after: after(payout.completed_at),
     };
     format!("{KEPT}{}", serde_json::to_string(&kept).unwrap_or_default())
 }
@@ -95,7 +99,9 @@ pub(super) fn status(kept: &str) -> Option<Status> {
 /// is now.
 fn as_told(payout: &Payout, kept: &str) -> Option<Payout> {
     let kept = read(kept)?;
-    let moment = |at: Option<i64>| at.map(Moment::from_micros);
+    let made_at = payout.created_at.micros();
+    let moment =
+        |after: Option<i64>| after.map(|it| Moment::from_micros(made_at.saturating_add(it)));
     Some(Payout {
         terms: Arc::clone(&payout.terms),
         status: Status::parse(&kept.status)?,
@@ -108,9 +114,9 @@ fn as_told(payout: &Payout, kept: &str) -> Option<Payout> {
         funded: kept.funded,
         correction: kept.correction,
         told: kept.told,
-        queued_at: moment(kept.queued_at),
-        processing_at: moment(kept.processing_at),
-        completed_at: moment(kept.completed_at),
+        queued_at: moment(kept.queued_after),
+        processing_at: moment(kept.processing_after),
+        completed_at: moment(kept.completed_after),
     })
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -307,7 +309,7 @@ impl CreatePayout {
         if let Some(funding) = &self.funding_currency {
             hash.update(funding);
         }
-        hex::encode(&hash.finalize()[..16])
+        BASE64_URL_SAFE_NO_PAD.encode(&hash.finalize()[..16])
     }
 }
 

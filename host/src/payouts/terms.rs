@@ -1,5 +1,7 @@
 //! What a payout was made as.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Moment;
@@ -67,7 +69,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The first half of the SHA-256 over all that merchants see of the terms, in hex: events keep
+    /// The first half of the SHA-256 over all that merchants see of the terms, in base64: events keep
     /// it, so that a change of the terms behind the host's back contradicts them.
     pub(super) fn digest(&self) -> String {
         let costs = self.costs;
@@ -80,6 +82,6 @@ impl Terms {
             (&self.sender, &self.narration, &self.merchant_reference, &self.customer_reference),
         ));
         let digest = Sha256::digest(seen.unwrap_or_default());
-        hex::encode(&digest[..16])
+        BASE64_URL_SAFE_NO_PAD.encode(&digest[..16])
     }
 }

@@ -266,8 +266,8 @@ async fn sending(app: &App, payout: &Payout) -> Result<Vec<Step>, Problem> {
         what: What::Attempt {
             route: attempt.route,
             rail: attempt.rail,
-            rail_version: attempt.rail_version,
-            rail_digest: attempt.rail_digest,
+            rail_version: attempt.configuration.rail_version.clone(),
+            rail_digest: attempt.configuration.rail_digest.clone(),
             reference: attempt.rail_reference,
             network_reference: attempt.network_id,
             state: attempt.state.as_str().to_owned(),

@@ -4,6 +4,7 @@ pub mod assembled;
 mod bounds;
 pub mod bucket;
 mod choosing;
+mod configuration;
 pub mod declaration;
 pub mod directory;
 pub mod enquiries;
@@ -26,6 +27,7 @@ pub mod sql;
 mod tokens;
 pub mod versions;
 
+pub use configuration::RouteConfiguration;
 pub use declaration::Declaration;
 pub use fields::{Block, RecipientFields, anchored, placed, put, refuse_no_block};
 pub use methods::Choice;

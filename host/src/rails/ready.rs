@@ -17,6 +17,7 @@ use crate::wasm::keys::Key;
 use crate::wasm::rail::{Access, Grant, Message, Money, Reply};
 
 use super::bounds::Bounds;
+use super::configuration::WrittenDown;
 use super::enquiries::Enquiries;
 use super::file_transport::FileTransport;
 use super::files::Timetable;
@@ -40,6 +41,7 @@ pub struct ReadyRoute {
     /// Where each endpoint leads, as text.
     pub(super) addresses: BTreeMap<String, String>,
     pub(super) fingerprints: OnceLock<Vec<String>>,
+    pub(super) written_down: WrittenDown,
     /// What an address holds at which its network may speak: one under every master key.
     pub door_tokens: Vec<String>,
     /// Where its network speaks from; anywhere, if nothing is said.

@@ -26,6 +26,7 @@ use crate::wasm::keys::Key;
 use crate::wasm::rail::{Access, Door};
 
 use super::bounds::Bounds;
+use super::configuration::{RouteConfiguration, WrittenDown};
 use super::declaration::{Declaration, EndpointTerms, SettingTerms};
 use super::enquiries::Enquiries;
 use super::file_transport::{FileTransport, PREFIX};
@@ -190,15 +191,16 @@ impl Routes {
     ///
     /// # Errors
     /// `rail_not_configured` if the route is gone; the database cannot be read.
-    pub async fn as_sent(&self, id: &RouteId, digest: &str) -> Result<Arc<ReadyRoute>, Problem> {
+    pub async fn as_sent(&self, sent: &RouteConfiguration) -> Result<Arc<ReadyRoute>, Problem> {
+        let RouteConfiguration { route_id: id, rail_digest: digest, .. } = sent;
         let now = self.get(id).await?;
-        if now.rail.digest == digest {
+        if now.rail.digest == *digest {
             return Ok(now);
         }
         let rail = self.versions.get(digest).await?;
         let is_its = |rail: &Arc<Rail>| rail.declaration.rail.name == now.route.rail;
         let Some(rail) = rail.filter(is_its) else { return Ok(now) };
-        let key = (id.clone(), digest.to_owned());
+        let key = (id.clone(), digest.clone());
         let mut older = self.older.lock().unwrap_or_else(PoisonError::into_inner);
         // Few are in use; what is not is ready again in a moment.
         if older.len() >= OLDER_MAX && !older.contains_key(&key) {
@@ -312,8 +314,8 @@ impl Routes {
             door,
             tables,
         };
-        let simulated_token = is_simulated.then(|| self.presented(route.env));
         ReadyRoute {
+            simulated_token: is_simulated.then(|| self.presented(route.env)),
             speaks_from: speaks_from.unwrap_or_default(),
             enquiries: Enquiries::at(throttle.as_deref()),
             bounds: Bounds::of(&route.settings),
@@ -324,8 +326,8 @@ impl Routes {
             certificates,
             addresses,
             fingerprints: OnceLock::new(),
+            written_down: WrittenDown::default(),
             door_tokens,
-            simulated_token,
             timetable: timetable.unwrap_or_default(),
             hours: hours.unwrap_or_default(),
             transport,

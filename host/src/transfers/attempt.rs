@@ -1,12 +1,15 @@
 //! Attempts to carry a payment out: what was fixed before a byte left, and what came of it.
 
+use std::sync::Arc;
+
 use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, AnyPool, Row as _};
+use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
 use crate::db::bulk::{Table, Update, int, text};
 use crate::id::{AttemptId, Id as _, PaymentFileId, RouteId};
 use crate::ledger::verify::These;
+use crate::rails::RouteConfiguration;
 use crate::wasm::rail::Subject;
 
 use super::order::{Failure, Fixed};
@@ -62,19 +65,12 @@ pub struct Attempt {
     pub id: AttemptId,
     /// The object that is paid out.
     pub transfer_id: String,
-    /// The route it goes over.
-    pub route_id: RouteId,
+    /// The route it goes over, as it was set.
+    pub configuration: Arc<RouteConfiguration>,
     /// The route's name, by which its settlement account is known.
     pub route: String,
     /// The rail.
     pub rail: String,
-    /// The rail's version.
-    pub rail_version: String,
-    /// SHA-256 of the rail's file.
-    pub rail_digest: String,
-    /// What the route was configured to when this was fixed: address and settings, then
-    /// credentials, each as a keyed hash. Another gateway's "never received" proves nothing.
-    pub fingerprint: String,
     /// The network's reference, fixed before a byte leaves.
     pub rail_reference: String,
     /// The number that the reference was made with.
@@ -162,12 +158,9 @@ pub static ATTEMPTS: Table<Attempt> = Table {
     fixed: &[
         text("id", |attempt| attempt.id.as_str().into()),
         text("transfer_id", |attempt| (&attempt.transfer_id).into()),
-        text("route_id", |attempt| attempt.route_id.as_str().into()),
+        text("configuration", |attempt| (&attempt.configuration.id).into()),
         text("route", |attempt| (&attempt.route).into()),
         text("rail", |attempt| (&attempt.rail).into()),
-        text("rail_version", |attempt| (&attempt.rail_version).into()),
-        text("rail_digest", |attempt| (&attempt.rail_digest).into()),
-        text("fingerprint", |attempt| (&attempt.fingerprint).into()),
         text("rail_reference", |attempt| (&attempt.rail_reference).into()),
         int("number", |attempt| attempt.number.into()),
         int("begun_at", |attempt| attempt.begun_at.into()),
@@ -201,12 +194,16 @@ pub static ATTEMPT_STATES: Update<Attempt> = Update {
     only_where: None,
 };
 
+/// What is read of attempts.
+const ATTEMPT: &str = "SELECT a.*, c.route_id, c.rail_version, c.rail_digest, c.fingerprint \
+    FROM attempts a LEFT JOIN route_configurations c ON c.id = a.configuration WHERE";
+
 /// An object's attempts, oldest first.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn list_attempts(pool: &AnyPool, transfer: &str) -> Result<Vec<Attempt>, sqlx::Error> {
-    let sql = "SELECT * FROM attempts WHERE transfer_id = $1 ORDER BY id";
+    let sql = AssertSqlSafe(format!("{ATTEMPT} a.transfer_id = $1 ORDER BY a.id"));
     let rows = sqlx::query(sql).bind(transfer).fetch_all(pool).await?;
     rows.iter().map(attempt).collect()
 }
@@ -219,8 +216,8 @@ pub async fn list_attempts_of(
     db: &mut AnyConnection,
     these: &These,
 ) -> Result<Vec<Attempt>, sqlx::Error> {
-    let sql = "SELECT * FROM attempts WHERE {these transfer_id} ORDER BY transfer_id, id";
-    let rows = these.query(sql).fetch_all(db).await?;
+    let sql = format!("{ATTEMPT} {{these a.transfer_id}} ORDER BY a.transfer_id, a.id");
+    let rows = these.query(&sql).fetch_all(db).await?;
     rows.iter().map(attempt).collect()
 }
 
@@ -233,16 +230,13 @@ pub async fn find_attempts(
     rail: &str,
     about: &Subject,
 ) -> Result<Vec<Attempt>, sqlx::Error> {
-    let (sql, name) = match about {
+    let (wanted, name) = match about {
         // Of all its payments nothing is said by itself.
         Subject::File(_) => return Ok(Vec::new()),
-        Subject::Reference(name) => {
-            ("SELECT * FROM attempts WHERE rail = $1 AND rail_reference = $2", name)
-        }
-        Subject::NetworkId(name) => {
-            ("SELECT * FROM attempts WHERE rail = $1 AND network_id = $2 LIMIT 100", name)
-        }
+        Subject::Reference(name) => ("a.rail = $1 AND a.rail_reference = $2", name),
+        Subject::NetworkId(name) => ("a.rail = $1 AND a.network_id = $2 LIMIT 100", name),
     };
+    let sql = AssertSqlSafe(format!("{ATTEMPT} {wanted}"));
     let rows = sqlx::query(sql).bind(rail).bind(name).fetch_all(pool).await?;
     rows.iter().map(attempt).collect()
 }
@@ -255,7 +249,8 @@ pub(super) async fn list_in_file(
     pool: &AnyPool,
     file: &PaymentFileId,
 ) -> Result<Vec<Attempt>, sqlx::Error> {
-    let sql = "SELECT * FROM attempts WHERE file_id = $1 AND state = 'open' ORDER BY id";
+    let wanted = "a.file_id = $1 AND a.state = 'open' ORDER BY a.id";
+    let sql = AssertSqlSafe(format!("{ATTEMPT} {wanted}"));
     let rows = sqlx::query(sql).bind(file.as_str()).fetch_all(pool).await?;
     rows.iter().map(attempt).collect()
 }
@@ -268,8 +263,8 @@ pub(super) async fn list_marked_in_file(
     pool: &AnyPool,
     file: &PaymentFileId,
 ) -> Result<Vec<Attempt>, sqlx::Error> {
-    let sql = "SELECT * FROM attempts WHERE file_id = $1 AND state = 'closed' \
-               AND network_id IS NOT NULL ORDER BY id";
+    let wanted = "a.file_id = $1 AND a.state = 'closed' AND a.network_id IS NOT NULL ORDER BY a.id";
+    let sql = AssertSqlSafe(format!("{ATTEMPT} {wanted}"));
     let rows = sqlx::query(sql).bind(file.as_str()).fetch_all(pool).await?;
     rows.iter().map(attempt).collect()
 }
@@ -291,43 +286,36 @@ pub async fn count_ended_in_file(pool: &AnyPool, file: &PaymentFileId) -> Result
 /// The database cannot be read.
 pub async fn count_open(pool: &AnyPool, route: &RouteId) -> Result<i64, sqlx::Error> {
     let sql = "SELECT COUNT(*) FROM transfers t JOIN attempts a ON a.transfer_id = t.id \
-               WHERE (t.stage = 'sent' OR t.lease_until > 0) AND a.route_id = $1 AND a.state = 'open' \
+               JOIN route_configurations c ON c.id = a.configuration \
+               WHERE (t.stage = 'sent' OR t.lease_until > 0) AND c.route_id = $1 AND a.state = 'open' \
                AND a.bytes_left = 1";
     sqlx::query_scalar(sql).bind(route.as_str()).fetch_one(pool).await
 }
 
-/// The digests of the rails that sent what is open over a route and may have left.
+/// How a route was set when what is open over it, and may have left, was sent.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn list_open_digests(
+pub async fn list_open_configurations(
     pool: &AnyPool,
     route: &RouteId,
-) -> Result<Vec<String>, sqlx::Error> {
-    let sql = "SELECT DISTINCT a.rail_digest FROM transfers t JOIN attempts a \
-               ON a.transfer_id = t.id WHERE (t.stage = 'sent' OR t.lease_until > 0) \
-               AND a.route_id = $1 AND a.state = 'open' AND a.bytes_left = 1";
-    sqlx::query_scalar(sql).bind(route.as_str()).fetch_all(pool).await
+) -> Result<Vec<RouteConfiguration>, sqlx::Error> {
+    let sql = "SELECT DISTINCT a.configuration, c.route_id, c.rail_version, c.rail_digest, \
+               c.fingerprint FROM transfers t JOIN attempts a ON a.transfer_id = t.id \
+               JOIN route_configurations c ON c.id = a.configuration \
+               WHERE (t.stage = 'sent' OR t.lease_until > 0) \
+               AND c.route_id = $1 AND a.state = 'open' AND a.bytes_left = 1";
+    let rows = sqlx::query(sql).bind(route.as_str()).fetch_all(pool).await?;
+    rows.iter().map(configuration).collect()
 }
 
-/// Whether any attempt ever went over a route that was made at this instant. Ids rise with time:
-/// what is older than the route need not be looked at, but for the difference between clocks.
+/// Whether anything ever went over a route, or was about to.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn was_used(
-    pool: &AnyPool,
-    route: &RouteId,
-    made_at: Moment,
-) -> Result<bool, sqlx::Error> {
-    const CLOCKS_DIFFER: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
-    let sql = "SELECT COUNT(*) FROM (SELECT id FROM attempts WHERE id > $1 AND route_id = $2 \
-               LIMIT 1) a";
-    let found: i64 = sqlx::query_scalar(sql)
-        .bind(AttemptId::first_at(made_at.before(CLOCKS_DIFFER)).as_str())
-        .bind(route.as_str())
-        .fetch_one(pool)
-        .await?;
+pub async fn was_used(pool: &AnyPool, route: &RouteId) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM route_configurations WHERE route_id = $1";
+    let found: i64 = sqlx::query_scalar(sql).bind(route.as_str()).fetch_one(pool).await?;
     Ok(found > 0)
 }
 
@@ -338,12 +326,9 @@ fn attempt(row: &AnyRow) -> Result<Attempt, sqlx::Error> {
     Ok(Attempt {
         id: AttemptId::from_text(text("id")?),
         transfer_id: text("transfer_id")?,
-        route_id: RouteId::from_text(text("route_id")?),
+        configuration: Arc::new(configuration(row)?),
         route: text("route")?,
         rail: text("rail")?,
-        rail_version: text("rail_version")?,
-        rail_digest: text("rail_digest")?,
-        fingerprint: text("fingerprint")?,
         rail_reference: text("rail_reference")?,
         number: int("number")?,
         begun_at: at("begun_at")?,
@@ -362,5 +347,16 @@ fn attempt(row: &AnyRow) -> Result<Attempt, sqlx::Error> {
         answered_at: row.try_get::<Option<i64>, _>("answered_at")?.map(Moment::from_micros),
         file_id: row.try_get::<Option<String>, _>("file_id")?.map(PaymentFileId::from_text),
         created_at: at("created_at")?,
+    })
+}
+
+fn configuration(row: &AnyRow) -> Result<RouteConfiguration, sqlx::Error> {
+    let text = |column| row.try_get::<String, _>(column);
+    Ok(RouteConfiguration {
+        id: text("configuration")?,
+        route_id: RouteId::from_text(text("route_id")?),
+        rail_version: text("rail_version")?,
+        rail_digest: text("rail_digest")?,
+        fingerprint: text("fingerprint")?,
     })
 }

@@ -90,35 +90,37 @@ impl Later {
 impl<'a, F: Feature> Carry<'a, F> {
     /// Fixes a reference on a route that was not tried yet, commits it, and sends. `before` is
     /// an attempt of which nothing left, to be ended in the same transaction.
+    ///
+    /// What happens seldom is boxed: a future is as large as its largest branch, and is moved.
     pub(super) async fn begin(
         self,
         tried: Vec<Attempt>,
         before: Option<(Over, Answered)>,
     ) -> Result<Then<'a, F>, Problem> {
         if let Some(pause) = self.held_back() {
-            return self.wait_or_resend(tried, before, Later::Crowded(pause)).await;
+            return Box::pin(self.wait_or_resend(tried, before, Later::Crowded(pause))).await;
         }
-        let mut failed: Option<String> = None;
-        let mut refused: Option<Prepared> = None;
+        let (mut failed, mut refused) = (None::<String>, None::<Prepared>);
         let mut passed: Vec<Attempt> = tried.clone();
         let (prepared, place) = loop {
             let chosen = match self.choose(&passed).await? {
                 Ok(chosen) => chosen,
                 // Another one may take it in a while.
                 Err(later) if later.is_somebody() => {
-                    return self.wait_or_resend(tried, before, later).await;
+                    return Box::pin(self.wait_or_resend(tried, before, later)).await;
                 }
                 Err(later) => match (refused, failed) {
                     // The rail that knows the recipient says no, and nobody else takes it.
                     (Some(prepared), _) => break (prepared, None),
                     (None, Some(why)) if before.is_none() => {
-                        return self.cannot_send(&why).await.map(|()| None);
+                        return Box::pin(self.cannot_send(&why)).await.map(|()| None);
                     }
-                    _ => return self.wait_or_resend(tried, before, later).await,
+                    _ => return Box::pin(self.wait_or_resend(tried, before, later)).await,
                 },
             };
             if chosen.route.goes_by_file() {
-                return self.into_file((chosen.route, chosen.opens_at), tried, before).await;
+                return Box::pin(self.into_file((chosen.route, chosen.opens_at), tried, before))
+                    .await;
             }
             let nth = tried.iter().map(|tried| serials::nth_of(tried.number)).max().unwrap_or(0);
             match self.fix(&chosen.route, nth + 1).await? {
@@ -127,7 +129,9 @@ impl<'a, F: Feature> Carry<'a, F> {
                     failed = Some(why);
                     passed.push(unfixed);
                 }
-                Prepared::Crowded => return self.wait_or_resend(tried, before, CROWDED).await,
+                Prepared::Crowded => {
+                    return Box::pin(self.wait_or_resend(tried, before, CROWDED)).await;
+                }
                 // What a rail makes nothing of that has not checked the recipient ends no payment.
                 Prepared::Refused(over, ..) if !self.engine.routes.is_at_home(&chosen.route) => {
                     failed = over.attempt.message.clone();
@@ -152,18 +156,16 @@ impl<'a, F: Feature> Carry<'a, F> {
             Prepared::Refused(over, ..) if ask_first => {
                 let said = over.attempt.message.unwrap_or_default();
                 let why = format!("{said}; it may have left before the database was restored");
-                self.cannot_send(&why).await.map(|()| None)
+                Box::pin(self.cannot_send(&why)).await.map(|()| None)
             }
             Prepared::Refused(over, failure, evidence) => {
                 ended.push(evidence);
-                self.commit_refused((over, failure), tried, (before, ended)).await
+                Box::pin(self.commit_refused((over, failure), tried, (before, ended))).await
             }
-            Prepared::Ready(over) if ask_first => {
-                self.commit_attempt(over.unsent(), tried, (before, ended)).await
-            }
-            // Its place is held until it is sent.
             Prepared::Ready(over) => {
-                self.commit_attempt(Over { place, ..over }, tried, (before, ended)).await
+                // Its place is held until it is sent.
+                let over = if ask_first { over.unsent() } else { Over { place, ..over } };
+                self.commit_attempt(over, tried, (before, ended)).await
             }
             Prepared::Broken(why, _) => Err(Problem::internal(why)),
             Prepared::Crowded => Err(Broken::Crowded.into()),
@@ -242,13 +244,13 @@ impl<'a, F: Feature> Carry<'a, F> {
             Ok(object) => self.object = object,
             // A block is seldom meant to be lifted: somebody has to know what it holds.
             Err(problem) if is_blocked(&problem) && before.is_none() => {
-                return self.held_by_a_block().await.map(|()| Err(None));
+                return Box::pin(self.held_by_a_block()).await.map(|()| Err(None));
             }
             Err(problem) if is_not_now(&problem) => {
                 let later = Later::After(2 * limits::SEND_LATER);
-                return self.wait_or_resend(tried, before, later).await.map(Err);
+                return Box::pin(self.wait_or_resend(tried, before, later)).await.map(Err);
             }
-            Err(problem) => return self.lost(problem, before).await.map(|()| Err(None)),
+            Err(problem) => return Box::pin(self.lost(problem, before)).await.map(|()| Err(None)),
         }
         self.order.stage = OrderStage::UnderWay;
         Ok(Ok(self))
@@ -292,7 +294,9 @@ impl<'a, F: Feature> Carry<'a, F> {
                         again = Some(over.unsent());
                         break;
                     }
-                    Prepared::Crowded => return self.wait_or_resend(known, None, CROWDED).await,
+                    Prepared::Crowded => {
+                        return Box::pin(self.wait_or_resend(known, None, CROWDED)).await;
+                    }
                     Prepared::Ready(_) | Prepared::Refused(..) | Prepared::Broken(..) => {}
                 }
             }
@@ -303,7 +307,7 @@ impl<'a, F: Feature> Carry<'a, F> {
                 "it may have left over {route} as {reference} before the database was restored, \
                  and cannot be asked about under that reference any more"
             );
-            return self.cannot_send(&why).await.map(|()| None);
+            return Box::pin(self.cannot_send(&why)).await.map(|()| None);
         };
         let now = self.engine.now();
         let open = known.iter().filter(|known| known.state == AttemptState::Open);
@@ -395,12 +399,9 @@ impl<'a, F: Feature> Carry<'a, F> {
         let mut attempt = Attempt {
             id,
             transfer_id: order.id.clone(),
-            route_id: route.route.id.clone(),
+            configuration: route.configuration(&engine.db, &engine.keyring).await?,
             route: route.route.name.clone(),
             rail: about.name.clone(),
-            rail_version: about.version.clone(),
-            rail_digest: route.rail.digest.clone(),
-            fingerprint: route.fingerprints(&engine.keyring)[0].clone(),
             rail_reference: String::new(),
             number: serials::number(self.claim.serial, nth),
             begun_at: order.queued_at,
@@ -485,8 +486,8 @@ impl Transfers {
     pub(super) fn may_try(&self, route: &ReadyRoute, tried: &[Attempt]) -> bool {
         let tags = || route.fingerprints(&self.keyring);
         let is_tried = tried.iter().any(|tried| {
-            tried.route_id == route.route.id
-                && (tried.bytes_left || tags().contains(&tried.fingerprint))
+            tried.configuration.route_id == route.route.id
+                && (tried.bytes_left || tags().contains(&tried.configuration.fingerprint))
         });
         let is_last = |tried: &Attempt| serials::nth_of(tried.number) >= serials::ATTEMPTS_MAX;
         route.takes_payments() && !is_tried && !tried.iter().any(is_last)

@@ -63,7 +63,8 @@ impl Calls<'_> {
         (attempt, route): (&Attempt, &ReadyRoute),
     ) -> Result<Answered, Problem> {
         let payment = self.payment((attempt, route))?;
-        let same = Same::of(&attempt.fingerprint, route.fingerprints(&self.engine.keyring));
+        let same =
+            Same::of(&attempt.configuration.fingerprint, route.fingerprints(&self.engine.keyring));
         let headers = scenario_header(self.order.scenario.as_deref());
         let seeds = self.seeds(attempt)?;
         let grant = route.grant_with((self.engine.now(), headers, Money::Stays), seeds);
@@ -92,7 +93,8 @@ impl Calls<'_> {
             begun_at_ms: self.engine.now().millis(),
             reason,
         };
-        let same = Same::of(&attempt.fingerprint, route.fingerprints(&self.engine.keyring));
+        let same =
+            Same::of(&attempt.configuration.fingerprint, route.fingerprints(&self.engine.keyring));
         let headers = scenario_header(self.order.scenario.as_deref());
         let grant =
             route.grant_with((self.engine.now(), headers, Money::Stays), self.seeds(attempt)?);

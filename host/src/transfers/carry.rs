@@ -232,7 +232,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         if attempt.file_id.is_some() {
             return Box::pin(self.in_file(attempt)).await.map(|()| None);
         }
-        let sent = self.engine.routes.as_sent(&attempt.route_id, &attempt.rail_digest).await;
+        let sent = self.engine.routes.as_sent(&attempt.configuration).await;
         let route = match sent {
             Ok(route) => route,
             Err(problem) if problem.code() == ErrorCode::RailNotConfigured => {

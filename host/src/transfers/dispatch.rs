@@ -331,10 +331,11 @@ impl<F: Feature> Dispatcher<F> {
             place: Mutex::new(place),
             is_over: AtomicBool::new(false),
         };
-        self.engine.tasks.spawn(async move {
+        // It is large, and moved several times on its way to whoever runs it.
+        self.engine.tasks.spawn(Box::pin(async move {
             turn.dispatcher.carry(claimed, &turn).await;
             turn.hand_on();
-        });
+        }));
     }
 
     async fn carry(&self, Held { claim, object, .. }: Held<F::Object>, turn: &Turn<F>) {

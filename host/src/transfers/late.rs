@@ -151,7 +151,7 @@ impl Transfers {
         let gone = || Problem::internal("an attempt without its object");
         let object = feature.load(&attempt.transfer_id).await?.ok_or_else(gone)?;
         let order = feature.order(&object)?;
-        let route = self.routes.as_sent(&attempt.route_id, &attempt.rail_digest).await?;
+        let route = self.routes.as_sent(&attempt.configuration).await?;
         let calls = Calls { engine: self, order: &order };
         let answered = calls.query((attempt, &route)).await?;
         self.take_in_answer(feature, attempt, answered).await

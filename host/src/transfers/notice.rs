@@ -136,7 +136,9 @@ impl Transfers {
         }
         let rail = &routes[0].route.rail;
         let found = attempt::find_attempts(self.db.pool(), rail, &notice.about).await?;
-        let over = |found: &Attempt| routes.iter().find(|route| route.route.id == found.route_id);
+        let over = |found: &Attempt| {
+            routes.iter().find(|route| route.route.id == found.configuration.route_id)
+        };
         // A name of the network's that several payments have says which of them nobody.
         let mut ours = found.into_iter().filter(|found| over(found).is_some());
         let found = ours.next().filter(|_| ours.next().is_none());
@@ -166,8 +168,9 @@ impl Transfers {
             }
             News::Found(finding) => {
                 // As the version that sent it is configured: what another one wants besides is no matter.
-                let sent = self.routes.as_sent(&attempt.route_id, &attempt.rail_digest).await?;
-                let same = Same::of(&attempt.fingerprint, sent.fingerprints(&self.keyring));
+                let sent = self.routes.as_sent(&attempt.configuration).await?;
+                let same =
+                    Same::of(&attempt.configuration.fingerprint, sent.fingerprints(&self.keyring));
                 // Another gateway than it was sent to proves that it was paid, and nothing else.
                 let is_proof =
                     |learnt: &Learnt| matches!(learnt, Learnt::Paid(_)) || same != Same::Nothing;

@@ -148,12 +148,14 @@ impl Transfers {
                 .filter(|_| order.stage == stage)
                 .ok_or_else(|| conflict("Nothing of it is paid."))?,
         };
-        let route = self.routes.as_sent(&attempt.route_id, &attempt.rail_digest).await?;
+        let route = self.routes.as_sent(&attempt.configuration).await?;
         if attempt.file_id.is_some() || !route.rail.code.calls_off() {
             return Err(conflict("Its network cannot be asked to call off or return a payment."));
         }
         // Another bank would be told of a payment that it never had.
-        if Same::of(&attempt.fingerprint, route.fingerprints(&self.keyring)) == Same::Nothing {
+        if Same::of(&attempt.configuration.fingerprint, route.fingerprints(&self.keyring))
+            == Same::Nothing
+        {
             return Err(conflict("Its route leads elsewhere than when it was sent."));
         }
         let is_live = order.env == Env::Live;

@@ -149,7 +149,7 @@ impl Transfers {
             (Some(open), None) if open.bytes_left => Place::MayHaveLeft,
             (_, None) => Place::Unsent,
         };
-        let route = attempt.map_or(&work.route_id, |attempt| &attempt.route_id);
+        let route = attempt.map_or(&work.route_id, |attempt| &attempt.configuration.route_id);
         let route = self.route(route).await?;
         let is_unsent = matches!(place, Place::ToAnother(_) | Place::Unsent);
         let is_quarantined = order.env == Env::Live && self.quarantine.is_closed();

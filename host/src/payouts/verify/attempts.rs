@@ -243,6 +243,9 @@ fn check_attempt(payout: &Payout, attempt: &Attempt, calls: &[&Call], faults: &m
         let what = format!("attempt {} of payout {} {what}", attempt.id, payout.id);
         faults.add("attempt", what);
     };
+    if !attempt.configuration.is_genuine() {
+        odd("names a configuration of its route that was changed");
+    }
     let count = |operation: &str| {
         let made = calls.iter().filter(|call| call.operation == operation).count();
         i64::try_from(made).unwrap_or(i64::MAX)

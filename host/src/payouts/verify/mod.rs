@@ -158,7 +158,8 @@ const CHECKS_OF_THESE: &[Check] = &[
         name: "payout-route",
         means: "went over a route of another environment, currency, method or rail, or over none",
         finds: "SELECT p.id FROM payouts p JOIN attempts a ON a.transfer_id = p.id \
-                LEFT JOIN routes r ON r.id = a.route_id WHERE {these p.id} \
+                LEFT JOIN route_configurations c ON c.id = a.configuration \
+                LEFT JOIN routes r ON r.id = c.route_id WHERE {these p.id} \
                 AND (r.id IS NULL OR r.env <> p.env OR r.currency <> p.currency \
                 OR r.method <> p.method OR r.rail <> a.rail OR r.name <> a.route)",
     },

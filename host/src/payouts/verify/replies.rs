@@ -182,7 +182,7 @@ mod tests {
                  response TEXT); \
              WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9) \
              INSERT INTO payouts SELECT 'p' || i FROM n; \
-             INSERT INTO idempotency_keys SELECT id, 'm/live/create_payout/' || id, 201, \
+             INSERT INTO idempotency_keys SELECT id, 'm/live/po/' || id, 201, \
                  '@1 queued' FROM payouts";
         db.execute(sql).await.expect("payouts");
         db

@@ -177,7 +177,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         let is_answered = file
             .is_some_and(|file| matches!(file.state, FileState::Acknowledged | FileState::Refused));
         if self.order.env == Env::Test && !is_answered {
-            let route = self.engine.routes.get(&attempt.route_id).await?;
+            let route = self.engine.routes.get(&attempt.configuration.route_id).await?;
             // The news that comes of it has to find nobody at it.
             self.engine.give_back(&self.claim).await;
             self.engine.file_now(self.feature, &route, &id).await?;
@@ -215,7 +215,7 @@ impl<'a, F: Feature> Carry<'a, F> {
                 if cases::sql::is_any_open(self.engine.db.pool(), &asked_about).await? {
                     return self.later(limits::FILE_RETRY).await;
                 }
-                let route = self.engine.routes.get(&attempt.route_id).await?;
+                let route = self.engine.routes.get(&attempt.configuration.route_id).await?;
                 let answered = self.settled(&attempt, &route, &file);
                 Box::pin(self.conclude(Over::new(attempt, route), answered)).await
             }
@@ -269,7 +269,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         if cases::sql::is_any_open(self.engine.db.pool(), &outcome_unknown(&attempt)).await? {
             return self.later(limits::FILE_RETRY).await;
         }
-        let route = self.engine.routes.get(&attempt.route_id).await?;
+        let route = self.engine.routes.get(&attempt.configuration.route_id).await?;
         let paid = self.engine.paid_before(&attempt).await?;
         if !paid.is_empty() {
             return Box::pin(self.never_needed(Over::new(attempt, route), paid, None)).await;
@@ -299,7 +299,7 @@ impl<'a, F: Feature> Carry<'a, F> {
     async fn refused_twice(self, attempt: Attempt, file: &PaymentFile) -> Result<(), Problem> {
         let paid = self.engine.paid_before(&attempt).await?;
         if !paid.is_empty() {
-            let route = self.engine.routes.get(&attempt.route_id).await?;
+            let route = self.engine.routes.get(&attempt.configuration.route_id).await?;
             return Box::pin(self.never_needed(Over::new(attempt, route), paid, None)).await;
         }
         let now = self.engine.now();
@@ -471,7 +471,7 @@ impl super::Transfers {
         feature: &F,
         attempt: &Attempt,
     ) -> Result<(), Problem> {
-        let route = self.routes.get(&attempt.route_id).await?;
+        let route = self.routes.get(&attempt.configuration.route_id).await?;
         match &attempt.file_id {
             Some(_) => self.poll(feature, &route).await,
             None => Ok(()),
