@@ -87,6 +87,14 @@ async fn a_customer_who_is_to_pay_is_not_overlooked(
                 None => assert_eq!(answer.status, 201, "{mode}: {}", answer.text),
             }
         }
+        // Nor in Canadian dollars.
+        set(host, json!({ "payer_mode": "own" })).await;
+        let canadian = json!({
+            "amount_minor": "10000", "currency": "CAD",
+            "recipient": { "email": "ada@example.com", "first_name": "Ada", "last_name": "Obi" },
+        });
+        let refused = host.pay_as(&key, &unique(), with(canadian, named.clone())).await;
+        assert_eq!(refused.refused(), (400, "customer_id_mismatch"));
         // Naira know nothing of it.
         set(host, json!({ "payer_mode": "customer" })).await;
         host.pay_as(&key, &unique(), with(naira(100_000), named)).await.ok();

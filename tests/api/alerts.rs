@@ -499,6 +499,32 @@ async fn the_books_are_anchored_beside_the_database(
     .await;
 }
 
+/// What cannot be written down outside the database does not leave, and somebody is told why.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_cannot_write_down_what_leaves_says_so(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_crew(engine, async |host, bank, _| {
+        let intents = host.app().config.data.dir.join("intents");
+        let aside = intents.with_extension("aside");
+        std::fs::rename(&intents, &aside).expect("moved");
+        let id = pay(host, "0123456785").await.ok().id();
+        let alert = until_open(host, "journal").await;
+        assert!(alert["summary"].as_str().expect("what").contains("No such file"), "{alert}");
+        assert!(alert["host"].is_string(), "{alert}");
+        assert_eq!(bank.transfers().await.len(), 0, "it left");
+        std::fs::rename(&aside, &intents).expect("moved back");
+        for _ in 0..5 {
+            host.advance(180);
+            let_them_look().await;
+        }
+        paid(host, &id, "paid").await;
+        until_over(host, "journal").await;
+    })
+    .await;
+}
+
 /// Every route that takes them is paused: somebody is told, and when it is over.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]

@@ -96,6 +96,10 @@ async fn a_key_expires_at_its_instant(#[values(Engine::Sqlite, Engine::Postgres)
         assert_eq!(probe(host, &secret).await, let_in());
         host.advance(1);
         assert_eq!(probe(host, &secret).await, refused(401, "key_expired"));
+        // Nor does one come in its place that would have expired as well.
+        let path = format!("keys/{}/rotate", made.id());
+        let rotated = host.admin(Method::POST, &path, json!({})).await;
+        assert_eq!(rotated.refused(), (409, "state_conflict"));
     })
     .await;
 }

@@ -254,12 +254,20 @@ async fn only_name_email_and_phone_change(
         );
         assert_eq!(changed.json["updated_at"], "2026-11-21T09:01:00.000Z");
         assert_eq!(changed.json, call(host, Method::GET, &id, None).await.ok().json);
+        // A wrong one is taken away, not only replaced.
+        let emptied = json!({ "email": "", "phone": " " });
+        let emptied = call(host, Method::PATCH, &id, Some(emptied)).await.ok();
+        assert_eq!((&emptied.json["email"], &emptied.json["phone"]), (&Value::Null, &Value::Null));
         for field in ["account_number", "bank_code", "currency", "interac_email"] {
             let refused =
                 call(host, Method::PATCH, &id, Some(json!({ field: "0123456785" }))).await;
             assert_eq!((refused.refused(), refused.field()), ((400, "invalid_field"), field));
         }
-        call(host, Method::DELETE, &id, None).await.ok();
+        // Whoever deletes it at the same time is told that it is deleted.
+        let gone = (0..6).map(|_| call(host, Method::DELETE, &id, None));
+        for gone in futures::future::join_all(gone).await {
+            gone.ok();
+        }
         let refused = call(host, Method::PATCH, &id, Some(json!({ "name": "x" }))).await;
         assert_eq!(refused.refused(), (404, "beneficiary_not_found"));
     })

@@ -248,6 +248,7 @@ async fn a_key_is_made_as_asked_or_refused_by_name(
             (json!({ "permissions": ["payout_create"] }), "invalid_field", "permissions[0]"),
             (json!({ "ip_allowlist": "127.0.0.1" }), "invalid_field", "ip_allowlist"),
             (json!({ "expires_at": "tomorrow" }), "invalid_field", "expires_at"),
+            (json!({ "expires_at": "2020-01-01T00:00:00Z" }), "invalid_field", "expires_at"),
         ] {
             let body = crate::test_host::with(wanted.clone(), changes.clone());
             let refused = host.admin(Method::POST, &path, body).await;

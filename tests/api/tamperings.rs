@@ -205,6 +205,7 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE attempts SET bytes_left = 0 WHERE transfer_id = '{paid}'", "attempt"),
     ("UPDATE attempts SET rail_reference = 'x' WHERE transfer_id = '{paid}'", "payout-attempts"),
     ("UPDATE route_configurations SET fingerprint = 'x'", "attempt"),
+    ("DELETE FROM route_configurations", "attempt"),
     ("UPDATE attempts SET route = 'x' WHERE transfer_id = '{paid}'", "seal"),
     (
         "INSERT INTO attempts SELECT 'c-second', transfer_id, configuration, route, rail, \

@@ -82,6 +82,7 @@ pub(super) async fn collect(
     matters.extend(not_told(app).await?);
     matters.extend(no_route(app, host, lasting).await?);
     matters.extend(left_alone(app, host, lasting).await?);
+    matters.extend(journal(app, host));
     matters.extend(anchor(app, host, lasting).await);
     lasting.before = std::mem::take(&mut lasting.now);
     matters.extend(rate_sources(app, host));
@@ -273,6 +274,21 @@ async fn left_alone(app: &App, host: &str, lasting: &mut Lasting) -> Result<Vec<
         }
     }
     Ok(matters)
+}
+
+/// What is not written down does not leave: what is claimed here is put off again and again.
+fn journal(app: &App, host: &str) -> Option<Matter> {
+    let why = app.transfers.intents.failure()?;
+    Some(Matter {
+        key: format!("journal@{host}"),
+        kind: AlertKind::Journal,
+        summary: format!("What is about to leave cannot be written down: {why}"),
+        advice: "Make room on the disk of data.dir, or mend it: until then nothing live leaves by \
+                 this host. Stop it if another one could go on without it"
+            .to_owned(),
+        count: 1,
+        visibility: Visibility::ThisHost,
+    })
 }
 
 async fn anchor(app: &App, host: &str, lasting: &mut Lasting) -> Option<Matter> {

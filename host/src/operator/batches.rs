@@ -48,7 +48,6 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
             ErrorCode::SelfApprovalDenied,
             ErrorCode::PermissionDenied,
             ErrorCode::CurrencyNotActive,
-            ErrorCode::FxFeaturesNotEnabled,
             ErrorCode::InsufficientFunds,
             ErrorCode::BatchWalletFrozen,
             ErrorCode::BeneficiaryGloballyBlocked,

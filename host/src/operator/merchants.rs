@@ -410,14 +410,19 @@ fn merged(before: &Settings, sent: Map<String, Value>) -> Result<Settings, Probl
     }
     serde_path_to_error::deserialize(settings).map_err(|error| {
         let path = error.path().to_string();
-        let message = format!("{path}: {}.", and_what_is_none(&error.into_inner().to_string()));
+        let mut why = error.into_inner().to_string();
+        // What is no setting is changed here, too.
+        if why.starts_with("unknown field") && settings_have_no(&path) {
+            why = why.replace("expected one of ", "expected one of `status`, `timezone`, ");
+        }
+        let message = format!("{path}: {why}.");
         Problem::because(ErrorCode::InvalidField, message).field(path)
     })
 }
 
-/// What is changed beside the settings is named among them.
-fn and_what_is_none(why: &str) -> String {
-    why.replace("expected one of ", "expected one of `status`, `timezone`, ")
+/// Whether a path is one name, and none within a setting.
+fn settings_have_no(path: &str) -> bool {
+    !path.contains(['.', '['])
 }
 
 /// The merchant of this id.

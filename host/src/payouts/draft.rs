@@ -151,7 +151,10 @@ fn refuse_customer(caller: &Caller, request: &NewPayout) -> Result<(), Problem> 
                 return Err(Problem::new(ErrorCode::MissingField).field(field));
             }
             (PayerMode::Own, Some(_)) => {
-                return Err(Problem::new(ErrorCode::CustomerIdMismatch).field(field));
+                let message = "This account pays from its own money only: leave \
+                               sender_customer_id out.";
+                let problem = Problem::because(ErrorCode::CustomerIdMismatch, message);
+                return Err(problem.field(field));
             }
             (PayerMode::Customer | PayerMode::Both, Some(_)) => return unknown(field),
         }

@@ -1,16 +1,19 @@
 //! How a route was set when something was sent over it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
-use crate::db::Db;
 use crate::id::RouteId;
 use crate::keyring::Keyring;
 
 use super::ready::ReadyRoute;
+
+/// A failover forgets no more than this, or a person has to look anyway.
+const SETTLED_AFTER: Duration = Duration::from_secs(10);
 
 /// How a route was set, and by which version of its rail, for ever: very many attempts name the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,64 +40,50 @@ impl RouteConfiguration {
             rail_digest: ready.rail.digest.clone(),
             fingerprint: ready.fingerprints(keyring)[0].clone(),
         };
-        configuration.id = configuration.name();
+        configuration.id = configuration.right_id();
         configuration
     }
 
-    /// Whether nobody has changed it since.
+    /// Whether it is there, and nobody has changed it since.
     #[must_use]
     pub fn is_genuine(&self) -> bool {
-        self.id == self.name()
+        self.id == self.right_id()
     }
 
-    fn name(&self) -> String {
+    fn right_id(&self) -> String {
         let Self { route_id, rail_version, rail_digest, fingerprint, .. } = self;
         let all = format!("{}\n{rail_version}\n{rail_digest}\n{fingerprint}", route_id.as_str());
         BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(all)[..12])
     }
-
-    async fn write(&self, db: &Db) -> Result<(), sqlx::Error> {
-        let mut tx = db.write().await?;
-        let sql = "INSERT INTO route_configurations (id, route_id, rail_version, rail_digest, \
-                   fingerprint) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO NOTHING";
-        sqlx::query(sql)
-            .bind(&self.id)
-            .bind(self.route_id.as_str())
-            .bind(&self.rail_version)
-            .bind(&self.rail_digest)
-            .bind(&self.fingerprint)
-            .execute(tx.conn())
-            .await?;
-        tx.commit().await
-    }
 }
 
-/// Whether a route's configuration is written down, and how often connections had led to another
-/// database when it was: that one may have forgotten it.
+/// A route's configuration, and since when the database is known to have it: with how often
+/// connections had led to another one by then, which may have forgotten it.
 #[derive(Default)]
-pub(super) struct WrittenDown(Mutex<Option<(u64, Arc<RouteConfiguration>)>>);
+pub(super) struct Configured {
+    configuration: OnceLock<Arc<RouteConfiguration>>,
+    written: Mutex<Option<(u64, Instant)>>,
+}
 
 impl ReadyRoute {
-    /// How it is set now, written down before anything is sent.
-    ///
-    /// # Errors
-    /// The database cannot be written.
-    pub async fn configuration(
-        &self,
-        db: &Db,
-        keyring: &Keyring,
-    ) -> Result<Arc<RouteConfiguration>, sqlx::Error> {
-        let moves = db.moves();
-        let known = self.written_down.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((since, known)) = known
-            && since == moves
-        {
-            return Ok(known);
+    /// How it is set now.
+    pub fn configuration(&self, keyring: &Keyring) -> Arc<RouteConfiguration> {
+        let made = || Arc::new(RouteConfiguration::of(self, keyring));
+        Arc::clone(self.configured.configuration.get_or_init(made))
+    }
+
+    /// Whether the database has that for sure. Otherwise it goes with whatever names it.
+    #[must_use]
+    pub fn is_written_down(&self, moves: u64) -> bool {
+        let written = *self.configured.written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.is_some_and(|(then, at)| then == moves && at.elapsed() >= SETTLED_AFTER)
+    }
+
+    /// It went with something that is committed; `moves` is as of before.
+    pub fn write_down(&self, moves: u64) {
+        let mut written = self.configured.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if written.is_none_or(|(then, _)| then != moves) {
+            *written = Some((moves, Instant::now()));
         }
-        let configuration = Arc::new(RouteConfiguration::of(self, keyring));
-        configuration.write(db).await?;
-        let mut known = self.written_down.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = Some((moves, Arc::clone(&configuration)));
-        Ok(configuration)
     }
 }

@@ -17,7 +17,7 @@ use crate::wasm::keys::Key;
 use crate::wasm::rail::{Access, Grant, Message, Money, Reply};
 
 use super::bounds::Bounds;
-use super::configuration::WrittenDown;
+use super::configuration::Configured;
 use super::enquiries::Enquiries;
 use super::file_transport::FileTransport;
 use super::files::Timetable;
@@ -41,7 +41,7 @@ pub struct ReadyRoute {
     /// Where each endpoint leads, as text.
     pub(super) addresses: BTreeMap<String, String>,
     pub(super) fingerprints: OnceLock<Vec<String>>,
-    pub(super) written_down: WrittenDown,
+    pub(super) configured: Configured,
     /// What an address holds at which its network may speak: one under every master key.
     pub door_tokens: Vec<String>,
     /// Where its network speaks from; anywhere, if nothing is said.

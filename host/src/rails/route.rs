@@ -26,7 +26,7 @@ use crate::wasm::keys::Key;
 use crate::wasm::rail::{Access, Door};
 
 use super::bounds::Bounds;
-use super::configuration::{RouteConfiguration, WrittenDown};
+use super::configuration::{Configured, RouteConfiguration};
 use super::declaration::{Declaration, EndpointTerms, SettingTerms};
 use super::enquiries::Enquiries;
 use super::file_transport::{FileTransport, PREFIX};
@@ -326,7 +326,7 @@ impl Routes {
             certificates,
             addresses,
             fingerprints: OnceLock::new(),
-            written_down: WrittenDown::default(),
+            configured: Configured::default(),
             door_tokens,
             timetable: timetable.unwrap_or_default(),
             hours: hours.unwrap_or_default(),

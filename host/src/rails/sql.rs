@@ -14,6 +14,7 @@ use crate::env::Env;
 use crate::id::{Id as _, MerchantId, RouteId};
 use crate::money::Currency;
 
+use super::configuration::RouteConfiguration;
 use super::route::Route;
 
 /// New routes.
@@ -31,6 +32,21 @@ pub static ROUTES: Table<Route> = Table {
     changing: ROUTE_CHANGES.columns,
     // Two hosts that start on a new database both seed its routes.
     on_conflict: Some("(env, name) DO NOTHING"),
+    is_sealed: false,
+};
+
+/// How routes were set when something was sent over them.
+pub static CONFIGURATIONS: Table<RouteConfiguration> = Table {
+    name: "route_configurations",
+    fixed: &[
+        text("id", |it| (&it.id).into()),
+        text("route_id", |it| it.route_id.as_str().into()),
+        text("rail_version", |it| (&it.rail_version).into()),
+        text("rail_digest", |it| (&it.rail_digest).into()),
+        text("fingerprint", |it| (&it.fingerprint).into()),
+    ],
+    changing: &[],
+    on_conflict: Some("(id) DO NOTHING"),
     is_sealed: false,
 };
 

@@ -9,7 +9,7 @@ use crate::config::limits;
 use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::rails::ReadyRoute;
+use crate::rails::{ReadyRoute, sql};
 use crate::wasm::rail::{Broken, Called, Opening, Refusal};
 
 use super::Transfers;
@@ -232,7 +232,7 @@ impl<'a, F: Feature> Carry<'a, F> {
             OrderStage::UnderWay | OrderStage::Ended => Step::Rerouted(over.attempt.fixed()),
         };
         let mut rows = ended;
-        rows.push(attempt::ATTEMPTS.insert(&over.attempt));
+        let moves = self.push_attempt(&mut rows, (&over.attempt, &over.route));
         // Its row stays as it was claimed (see `work`). But of what had been sent, or goes over
         // another route, it has to say where and when to ask, should this host die.
         if self.claim.stage == Stage::Sent || over.route.route.id != self.claim.route_id {
@@ -252,8 +252,24 @@ impl<'a, F: Feature> Carry<'a, F> {
             }
             Err(problem) => return Box::pin(self.lost(problem, before)).await.map(|()| Err(None)),
         }
+        over.route.write_down(moves);
         self.order.stage = OrderStage::UnderWay;
         Ok(Ok(self))
+    }
+
+    /// Adds a new attempt, with how its route is set where the database may not know that yet;
+    /// answers how often connections had led elsewhere until then.
+    pub(super) fn push_attempt(
+        &self,
+        rows: &mut Vec<RowChange>,
+        (attempt, route): (&Attempt, &ReadyRoute),
+    ) -> u64 {
+        let moves = self.engine.db.moves();
+        if !route.is_written_down(moves) {
+            rows.push(sql::CONFIGURATIONS.insert(&attempt.configuration));
+        }
+        rows.push(attempt::ATTEMPTS.insert(attempt));
+        moves
     }
 
     /// Where and as what it left last, as a case remembers what the database has forgotten.
@@ -399,7 +415,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         let mut attempt = Attempt {
             id,
             transfer_id: order.id.clone(),
-            configuration: route.configuration(&engine.db, &engine.keyring).await?,
+            configuration: route.configuration(&engine.keyring),
             route: route.route.name.clone(),
             rail: about.name.clone(),
             rail_reference: String::new(),

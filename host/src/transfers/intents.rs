@@ -10,6 +10,7 @@ use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::civil::Date;
@@ -71,6 +72,8 @@ pub(super) fn private_folder(folder: &Path) -> std::io::Result<()> {
 #[derive(Clone)]
 pub struct IntentJournal {
     lines: mpsc::Sender<(String, oneshot::Sender<std::io::Result<()>>)>,
+    /// Why the last line could not be written, if it could not.
+    failure: Arc<Mutex<Option<String>>>,
 }
 
 impl IntentJournal {
@@ -87,7 +90,13 @@ impl IntentJournal {
         std::thread::Builder::new()
             .name("intents".to_owned())
             .spawn(move || write(&folder, waiting))?;
-        Ok(Self { lines })
+        Ok(Self { lines, failure: Arc::default() })
+    }
+
+    /// Why nothing can be written now, as far as the last line says: nothing live leaves meanwhile.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Writes an intent and waits until it is on the disk.
@@ -99,7 +108,10 @@ impl IntentJournal {
         let line = serde_json::to_string(intent)?;
         let (answer, written) = oneshot::channel();
         self.lines.send((line, answer)).await.map_err(|_| gone())?;
-        written.await.map_err(|_| gone())?
+        let written = written.await.unwrap_or_else(|_| Err(gone()));
+        let failure = written.as_ref().err().map(ToString::to_string);
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+        written
     }
 }
 

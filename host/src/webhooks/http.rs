@@ -219,12 +219,18 @@ pub async fn delete(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     caller.require_permission(Permission::WebhookManage)?;
-    loop {
-        let endpoint = endpoints::find(&app, &caller, &id).await?;
-        match endpoints::delete(&app, &caller, endpoint).await {
+    let mut endpoint = Some(endpoints::find(&app, &caller, &id).await?);
+    while let Some(before) = endpoint.take() {
+        match endpoints::delete(&app, &caller, before).await {
             // It was changed meanwhile, or somebody else has deleted it.
-            Err(problem) if problem.code() == ErrorCode::StateConflict => {}
-            done => break done?,
+            Err(problem) if problem.code() == ErrorCode::StateConflict => {
+                endpoint = match endpoints::find(&app, &caller, &id).await {
+                    Ok(now) => Some(now),
+                    Err(gone) if gone.code() == ErrorCode::WebhookEndpointNotFound => None,
+                    Err(problem) => return Err(problem),
+                };
+            }
+            done => done?,
         }
     }
     let object = "webhook_endpoint_delete_result";

@@ -85,7 +85,8 @@ const CHECKS: &[Check] = &[
                 OR (d.status <> 'delivered' AND d.delivered_at IS NOT NULL) \
                 OR (d.status = 'pending' AND (d.attempts > 0 OR d.response_status IS NOT NULL)) \
                 OR (d.status IN ('failed', 'giving_up') AND d.attempts = 0) \
-                OR (d.status IN ('pending', 'failed') AND d.is_test = 0 AND q.delivery_id IS NULL \
+                OR (d.status IN ('pending', 'failed') \
+                AND (d.is_test = 0 OR d.replayed_from_id IS NOT NULL) AND q.delivery_id IS NULL \
                 AND NOT EXISTS (SELECT 1 FROM webhook_endpoints e WHERE e.id = d.endpoint_id \
                 AND e.deleted_at IS NOT NULL)) \
                 OR (d.status IN ('delivered', 'giving_up') AND q.delivery_id IS NOT NULL)",
@@ -264,7 +265,7 @@ async fn given_up_early(
     let all = i64::try_from(limits::WEBHOOK_DELAYS.len()).unwrap_or(i64::MAX);
     let sql = format!(
         "SELECT d.id, d.attempts FROM {deliveries} WHERE d.status = 'giving_up' \
-         AND d.is_test = 0 AND d.attempts < $1 \
+         AND (d.is_test = 0 OR d.replayed_from_id IS NOT NULL) AND d.attempts < $1 \
          AND (d.response_status IS NULL OR d.response_status <> 410)"
     );
     for row in sqlx::query(AssertSqlSafe(sql)).bind(all).fetch_all(db).await? {

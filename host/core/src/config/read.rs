@@ -69,7 +69,7 @@ where
         Number(i64),
     }
     #[derive(Deserialize)]
-    #[serde(untagged)]
+    #[serde(untagged, expecting = "a list, or its items in one text, separated by commas")]
     enum Listed {
         Items(Vec<Item>),
         Text(String),
@@ -87,7 +87,8 @@ where
     };
     let read = |item: String| {
         let parsed = item.parse();
-        parsed.map_err(|cause| serde::de::Error::custom(format!("{item:?} is none: {cause}")))
+        parsed
+            .map_err(|cause| serde::de::Error::custom(format!("{item:?} cannot be read: {cause}")))
     };
     items.into_iter().map(text).map(read).collect()
 }

@@ -116,7 +116,7 @@ impl<'a, F: Feature> Carry<'a, F> {
                     OrderStage::Queued => Step::Begun(attempt.fixed()),
                     OrderStage::UnderWay | OrderStage::Ended => Step::Rerouted(attempt.fixed()),
                 };
-                ended.push(attempt::ATTEMPTS.insert(&attempt));
+                self.push_attempt(&mut ended, (&attempt, &route));
                 self.join((route, file), step, ended).await.map(|()| None)
             }
         }
