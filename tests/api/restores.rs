@@ -540,6 +540,36 @@ async fn a_database_that_is_younger_than_it_was_is_not_trusted(
     .await;
 }
 
+/// An old server that comes back knows nothing of the release that this host has seen: that it says
+/// nothing of a quarantine does not open the gate.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_before_a_release_is_not_trusted(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let pool = host.app().db.pool();
+        let sql = "SELECT value FROM meta WHERE key = 'incarnations'";
+        let before: String = sqlx::query_scalar(sql).fetch_one(pool).await.expect("a list");
+        let younger = "UPDATE meta SET value = '0' WHERE key = 'epoch'".to_owned();
+        host.run(std::slice::from_ref(&younger)).await;
+        until_quarantine(host).await;
+        release(host).await;
+        let old = format!("UPDATE meta SET value = '{before}' WHERE key = 'incarnations'");
+        host.run(&[old, younger]).await;
+        until_quarantine(host).await;
+        let id = pay(host, "0123456785").await.ok().id();
+        host.advance(61);
+        until(host, &id, "queued").await;
+        assert_eq!(bank.transfers().await.len(), 0, "it left");
+        // Whoever says that this is the one is believed.
+        release(host).await;
+        host.advance(61);
+        until(host, &id, "processing").await;
+    })
+    .await;
+}
+
 /// The bank has the file, and the database has forgotten that: the host that runs on delivers no
 /// second copy, though nothing but files is done.
 #[tokio::test(flavor = "multi_thread")]

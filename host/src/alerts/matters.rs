@@ -238,9 +238,9 @@ async fn without_rail(
     Ok((count > 0).then(|| Matter {
         key,
         kind: AlertKind::NoRoute,
-        summary: format!("{gone}: its payouts are neither sent nor asked about"),
-        advice: "Put the rail's file back into modules.dir, and start the host again; what waits \
-                 is listed by railhead admin under-way"
+        summary: format!("{gone}: its payouts are neither sent nor asked about by it"),
+        advice: "Put the rail's file into modules.dir, and start the host again, unless others \
+                 have it; what waits is listed by railhead admin under-way"
             .to_owned(),
         count,
         visibility: Visibility::ThisHost,

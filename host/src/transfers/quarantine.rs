@@ -8,8 +8,8 @@
 //! it had.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -62,6 +62,15 @@ struct Inner {
     /// Where this host's intents are.
     intents: PathBuf,
     is_active: AtomicBool,
+    /// Whoever opens or shuts it does so alone.
+    turn: tokio::sync::Mutex<()>,
+    /// The stretch of the database's life in which it was last trusted, or first was not. A release
+    /// comes after it.
+    known: Mutex<String>,
+    /// Why it is shut, as long as the database does not say so.
+    unwritten: Mutex<Option<Vec<String>>>,
+    /// Whether serials were moved on since it was last open.
+    has_skipped: AtomicBool,
     /// What was queued up to then is asked about before it is sent, in microseconds.
     ask_first_until: AtomicI64,
 }
@@ -139,6 +148,10 @@ impl Quarantine {
             file,
             intents: folder.clone(),
             is_active: AtomicBool::new(false),
+            turn: tokio::sync::Mutex::default(),
+            known: Mutex::new(marks.incarnations.last().cloned().unwrap_or_default()),
+            unwritten: Mutex::default(),
+            has_skipped: AtomicBool::new(false),
             ask_first_until: AtomicI64::new(i64::MIN),
         }));
         db.expect(here);
@@ -203,13 +216,18 @@ impl Quarantine {
         self.0.is_active.store(true, Ordering::SeqCst);
         let Suspicion { reasons, forgotten } = suspicion;
         tracing::error!(?reasons, forgotten = forgotten.len(), "quarantine: nothing live is sent");
-        self.skip_serials().await?;
+        // Once: it is tried again until the database says why it is shut.
+        if !self.0.has_skipped.load(Ordering::SeqCst) {
+            self.skip_serials().await?;
+            self.0.has_skipped.store(true, Ordering::SeqCst);
+        }
         let known = self.state().await?;
         let now = self.0.clock.now();
-        // All of it was there before, however late this host's clock is.
+        // All of it was there before, however late this host's clock is; another one may be ahead.
         let sql = "SELECT MAX(queued_at) FROM transfers WHERE env = 'live'";
         let newest: Option<i64> = sqlx::query_scalar(sql).fetch_one(self.0.db.pool()).await?;
-        let since_us = now.micros().max(newest.unwrap_or(i64::MIN));
+        let newest = newest.unwrap_or(i64::MIN).min(now.after(A_DAY).micros());
+        let since_us = now.micros().max(newest);
         let mut state = known.unwrap_or(QuarantineState { since_us, ..QuarantineState::default() });
         state.forgotten += forgotten.len();
         let new = reasons.into_iter().filter(|why| !state.reasons.contains(why));
@@ -220,6 +238,7 @@ impl Quarantine {
             let case = forgotten_case(&self.0.ids, intent, now);
             writer.work(case.opening(&self.0.ids)).await?;
         }
+        *self.0.unwritten.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
     }
 
@@ -273,6 +292,7 @@ impl Quarantine {
     /// # Errors
     /// The database cannot be read; the gate stays as it is.
     pub async fn refresh(&self) -> Result<(), QuarantineError> {
+        let _turn = self.0.turn.lock().await;
         // In this order: what a release has written is known before the gate opens.
         let is_active = self.state().await?.is_some();
         let until = self.value("ask_first_until").await?;
@@ -280,7 +300,8 @@ impl Quarantine {
             self.0.ask_first_until.store(until, Ordering::SeqCst);
         }
         let was_active = self.0.is_active.load(Ordering::SeqCst);
-        if was_active && !is_active && self.has_begun_anew().await? {
+        let is_unwritten = self.unwritten().is_some();
+        if was_active && !is_active && !is_unwritten && self.has_begun_anew().await? {
             tracing::warn!("the quarantine is over");
             self.0.is_active.store(false, Ordering::SeqCst);
         } else if is_active && !was_active {
@@ -295,8 +316,12 @@ impl Quarantine {
     /// # Errors
     /// One of the two cannot be written.
     pub async fn beat(&self, writer: &Writer) -> Result<(), QuarantineError> {
+        let _turn = self.0.turn.lock().await;
         if self.0.db.has_moved() && self.state().await?.is_none() {
             return self.moved(writer).await;
+        }
+        if let Some(reasons) = self.unwritten() {
+            return self.suspect(writer, (reasons, None)).await;
         }
         if self.is_closed() {
             return Ok(());
@@ -307,9 +332,10 @@ impl Quarantine {
         // a disk that was put back.
         let here = self.0.db.identity().await?;
         let seen = self.0.file.read()?;
-        let reasons = Marks::read(&self.0.db).await?.suspicions(&here, seen.as_ref());
+        let marks = Marks::read(&self.0.db).await?;
+        let reasons = marks.suspicions(&here, seen.as_ref());
         if !reasons.is_empty() {
-            return self.suspect(writer, reasons).await;
+            return self.suspect(writer, (reasons, Some(&marks))).await;
         }
         let mut tx = self.0.db.write().await?;
         let sql = "UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) \
@@ -331,12 +357,23 @@ impl Quarantine {
             return Ok(());
         }
         let reasons = vec!["connections lead to another database than before".to_owned()];
-        self.suspect(writer, reasons).await
+        let marks = Marks::read(&self.0.db).await?;
+        self.suspect(writer, (reasons, Some(&marks))).await
     }
 
-    /// Shuts the gate, and says so to every host.
-    async fn suspect(&self, writer: &Writer, reasons: Vec<String>) -> Result<(), QuarantineError> {
+    /// Shuts the gate, and says so to every host; tried again until it is written down. `marks` are
+    /// the database's, where this is new.
+    async fn suspect(
+        &self,
+        writer: &Writer,
+        (reasons, marks): (Vec<String>, Option<&Marks>),
+    ) -> Result<(), QuarantineError> {
         self.0.is_active.store(true, Ordering::SeqCst);
+        let was = self.0.unwritten.lock().unwrap_or_else(PoisonError::into_inner).replace(reasons);
+        if let (None, Some(marks)) = (was, marks) {
+            self.know(marks);
+        }
+        let reasons = self.unwritten().unwrap_or_default();
         let forgotten = forgotten(&self.0.db, &self.0.intents, self.0.clock.now()).await?;
         if let Err(problem) = self.enter(writer, Suspicion { reasons, forgotten }).await {
             tracing::error!(%problem, "entering quarantine");
@@ -356,17 +393,29 @@ impl Quarantine {
         Ok(written.map_err(std::io::Error::other)??)
     }
 
-    /// Whether the database is in a stretch of its life that this host has not seen: somebody
-    /// released it. From now on it is trusted where it is.
+    /// Why the gate is shut, as long as the database does not say so.
+    fn unwritten(&self) -> Option<Vec<String>> {
+        self.0.unwritten.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn know(&self, marks: &Marks) {
+        let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.clone_from(marks.incarnations.last().unwrap_or(&String::new()));
+    }
+
+    /// Whether somebody has released the database since it was last trusted, or first was not, so
+    /// that it is in a later stretch of its life. From now on it is trusted where it is.
     async fn has_begun_anew(&self) -> Result<bool, QuarantineError> {
         let here = self.0.db.identity().await?;
-        let marks = Marks::read_or_create(&self.0.db, &self.0.ids, &here).await?;
-        let seen = self.0.file.read()?;
-        if marks.identity.as_ref() != Some(&here)
-            || seen.is_some_and(|seen| marks.incarnations.last() == Some(&seen.incarnation))
-        {
+        let marks = Marks::read(&self.0.db).await?;
+        let known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (last, before) = marks.incarnations.split_last().unzip();
+        let follows = last != Some(&known) && before.is_some_and(|it| it.contains(&known));
+        if marks.identity.as_ref() != Some(&here) || !follows {
             return Ok(false);
         }
+        self.know(&marks);
+        self.0.has_skipped.store(false, Ordering::SeqCst);
         // In this order: until then connections are compared with the epoch of before.
         self.remember(marks.epoch).await?;
         self.0.db.expect(here);

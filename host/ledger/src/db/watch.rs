@@ -17,7 +17,7 @@ pub(super) struct Watch {
     /// The newest epoch that the database is known to have had.
     epoch: AtomicI64,
     has_moved: AtomicBool,
-    /// How often a new connection led elsewhere.
+    /// How often connections were found to lead elsewhere.
     moves: AtomicU64,
     /// When a session was last found in which nothing can be written.
     read_only_at: Mutex<Option<Instant>>,
@@ -36,11 +36,12 @@ impl Watch {
     /// Notes it where what a new connection leads to is not what is expected. `before` is the epoch
     /// that was expected when it was asked.
     fn compare(&self, before: i64, (found, epoch): &(Identity, Option<i64>)) {
-        let Some(expected) = self.expected() else { return };
+        // Whoever expects another one meanwhile has the last word.
+        let expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(expected) = &*expected else { return };
         let is_younger = epoch.is_none_or(|epoch| epoch < before.min(self.epoch()));
-        if expected != *found || is_younger {
+        if (expected != found || is_younger) && !self.has_moved.swap(true, Ordering::SeqCst) {
             self.moves.fetch_add(1, Ordering::SeqCst);
-            self.has_moved.store(true, Ordering::SeqCst);
         }
     }
 
@@ -128,6 +129,9 @@ impl Db {
     /// # Errors
     /// It does not, or it cannot.
     pub async fn ping(&self) -> Result<(), sqlx::Error> {
+        if self.is_replaced() {
+            return Err(sqlx::Error::Io(std::io::Error::other("the file of the database is gone")));
+        }
         if self.engine == Engine::Sqlite {
             return self.pool.execute("SELECT 1").await.map(drop);
         }

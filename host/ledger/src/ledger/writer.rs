@@ -474,6 +474,10 @@ impl Task {
                 "another file is where the database was: whoever puts one there stops the host";
             return Err(Interrupted::Broken(sqlx::Error::Io(std::io::Error::other(why))));
         }
+        // Others have seen connections lead elsewhere: this one may have stayed where it was.
+        if self.chain.as_ref().is_some_and(|(_, since)| *since != self.db.moves()) {
+            self.native = None;
+        }
         let mut native = match self.native.take() {
             Some(native) => native,
             None => connect(&self.db).await?,
