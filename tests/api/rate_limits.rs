@@ -253,23 +253,23 @@ async fn what_is_outside_the_api_has_no_budget(
 async fn the_operator_has_a_budget_of_its_own(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    // The test host itself makes three calls as this operator: a merchant, two credits. The keys
-    // are made by another one.
+    // The test host itself makes four calls as this operator: a merchant, its features, two credits.
+    // The keys are made by another one.
     let change = |config: &mut Config| {
         small(config);
-        config.admin.requests_per_minute = 5;
+        config.admin.requests_per_minute = 6;
     };
     with_host_configured(engine, change, async |host| {
         let read = host.send(Method::GET, "/admin/v1/routes", OPERATOR_TOKEN, &[], None);
         let read = read.await.ok();
-        assert_eq!((header(&read, "limit"), remaining(&read)), (5, 1));
+        assert_eq!((header(&read, "limit"), remaining(&read)), (6, 1));
         let write = host.admin(Method::POST, "merchants", json!({})).await;
         assert_eq!((write.status, remaining(&write)), (400, 0));
-        assert_spent(&host.admin(Method::POST, "merchants", json!({})).await, "admin", 5, 60);
+        assert_spent(&host.admin(Method::POST, "merchants", json!({})).await, "admin", 6, 60);
         assert_eq!(remaining(&host.get("/v1/wallets").await.ok()), 2);
         host.advance(60);
         let read = host.send(Method::GET, "/admin/v1/routes", OPERATOR_TOKEN, &[], None).await;
-        assert_eq!(remaining(&read.ok()), 4);
+        assert_eq!(remaining(&read.ok()), 5);
     })
     .await;
 }
