@@ -397,7 +397,7 @@ fn of_field(schema: &str, field: &str) -> Option<Value> {
         }
         // An empty text is as good as none there.
         ("Sender", "country") => json!({ "pattern": "^([A-Z]{2})?$" }),
-        ("Sender", "email") => {
+        ("Sender" | "UpdateBeneficiary", "email") => {
             json!({ "pattern": r"^([A-Za-z0-9]+([._+-][A-Za-z0-9]+)*@[A-Za-z0-9]+(\.[A-Za-z0-9]+)+)?$" })
         }
         _ => return None,
