@@ -139,20 +139,14 @@ async fn rules(app: App) {
     }
 }
 
-/// Watches over the gate before live payments: leaves marks of the database, and notices when a
-/// quarantine begins or ends.
+/// Watches over the gate before live payments. Ends where what is written would be lost, and the
+/// host with it.
 async fn quarantine(app: App) {
     let gate = &app.transfers.quarantine;
-    let (mut beaten, mut looked) = (None::<Instant>, None::<Instant>);
-    loop {
-        if let Err(why) = db::in_time(gate.refresh()).await {
-            tracing::warn!(%why, "looking for a quarantine");
-        }
-        if beaten.is_none_or(|at| at.elapsed() >= limits::EPOCH_EVERY) || app.db.has_moved() {
-            beaten = Some(Instant::now());
-            if let Err(why) = db::in_time(gate.beat(&app.writer)).await {
-                tracing::warn!(%why, "leaving a mark of the database");
-            }
+    let mut looked = None::<Instant>;
+    while !app.db.is_replaced() {
+        if let Err(why) = db::in_time(gate.attend(&app.writer)).await {
+            tracing::warn!(%why, "looking after the gate before live payments");
         }
         // Nothing queued is claimed meanwhile, not even by who would see that it was sent.
         if gate.is_closed() && looked.is_none_or(|at| at.elapsed() >= limits::EPOCH_EVERY) {
@@ -166,6 +160,9 @@ async fn quarantine(app: App) {
             () = tokio::time::sleep(QUARANTINE_POLL) => {}
         }
     }
+    tracing::error!(
+        "another file is where the database was: whoever puts one there stops the host"
+    );
 }
 
 /// How often a network tries to deliver a message of its own.

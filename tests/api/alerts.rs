@@ -515,12 +515,14 @@ async fn a_host_that_cannot_write_down_what_leaves_says_so(
         assert!(alert["host"].is_string(), "{alert}");
         assert_eq!(bank.transfers().await.len(), 0, "it left");
         std::fs::rename(&aside, &intents).expect("moved back");
+        // Before anything else is about to leave.
+        until_over(host, "journal").await;
+        assert_eq!(bank.transfers().await.len(), 0, "it left");
         for _ in 0..5 {
             host.advance(180);
             let_them_look().await;
         }
         paid(host, &id, "paid").await;
-        until_over(host, "journal").await;
     })
     .await;
 }

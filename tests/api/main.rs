@@ -41,6 +41,7 @@ mod developer_commands;
 mod doors;
 mod early_closing;
 mod edges;
+mod failovers;
 mod feeds;
 mod file_held;
 mod file_kills;

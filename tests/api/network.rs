@@ -1,5 +1,6 @@
 //! A bank on its own port for live keys, and a second host on the same database.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -76,18 +77,18 @@ pub(crate) async fn start_again(host: &mut TestHost, config: Config) {
 pub(crate) async fn start_when_free(config: Config, clock: Clock) -> Host {
     // The clock stands still: a start that made the ids of an earlier one would meet them.
     static STARTS: AtomicU64 = AtomicU64::new(1_000);
-    let mut why = String::new();
+    let mut why = BTreeSet::new();
     for _ in 0..1_000 {
         let seed = STARTS.fetch_add(1, Ordering::Relaxed);
         let ids = IdGenerator::seeded(clock.clone(), seed);
         let starting = start(config.clone(), Sources { clock: clock.clone(), ids });
         match Box::pin(starting).await {
             Ok(running) => return running,
-            Err(cause) => why = cause.to_string(),
+            Err(cause) => drop(why.insert(cause.to_string())),
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    panic!("no host starts: {why}");
+    panic!("no host starts: {why:?}");
 }
 
 pub(crate) fn live(config: &mut Config, url: String, sends: Sends) {

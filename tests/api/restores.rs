@@ -2,20 +2,15 @@
 
 use http::Method;
 use railhead::clock::Clock;
-use railhead::db::Identity;
 use rstest::rstest;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _};
 
-use crate::ach::{self, until_files};
 use crate::bank::Bank;
-use crate::file_transport::{
-    NAME, Over, close_window, configure, names, secrets, until_deliveries, with_files,
-};
 use crate::lanes::{
     absent_gateway, attempts, no_route_takes, pair, patch, route_before, settings, with_two_routes,
 };
-use crate::live::{TOTAL, pay, reference, until, until_asked, with_bank};
+use crate::live::{TOTAL, pay, reference, until, with_bank};
 use crate::network::{Sends, live};
 use crate::packs::restart;
 use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira};
@@ -23,14 +18,14 @@ use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira};
 /// Everything that a database holds, set aside.
 pub(crate) struct Backup {
     /// The folder of the file, or the name of a copy on the server.
-    place: String,
+    pub(crate) place: String,
 }
 
-fn file(host: &TestHost) -> std::path::PathBuf {
+pub(crate) fn file(host: &TestHost) -> std::path::PathBuf {
     host.database.folder.path().join("railhead.db")
 }
 
-fn server(host: &TestHost) -> (String, String) {
+pub(crate) fn server(host: &TestHost) -> (String, String) {
     let (server, name) = host.database.url.rsplit_once('/').expect("a database");
     (format!("{server}/postgres"), name.to_owned())
 }
@@ -85,47 +80,19 @@ pub(crate) async fn restore(host: &mut TestHost, backup: &Backup) {
     }
 }
 
-/// Puts the copy back and lets the host run on.
-async fn put_back_under(host: &TestHost, backup: &Backup) {
-    match host.engine {
-        Engine::Sqlite => {
-            let beside = file(host).with_extension("beside");
-            std::fs::copy(&backup.place, &beside).expect("copied");
-            std::fs::rename(beside, file(host)).expect("put back");
-        }
-        Engine::Postgres => {
-            let (server, name) = server(host);
-            copy(&server, &backup.place, &name).await;
-        }
-    }
-}
-
-async fn until_quarantine(host: &TestHost) {
-    let path = "/admin/v1/quarantine";
-    for _ in 0..3_000 {
-        // The database may be away for a moment.
-        let answer = host.send(Method::GET, path, OPERATOR_TOKEN, &[], None).await;
-        if answer.json["is_active"] == true {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    panic!("nobody has noticed");
-}
-
-async fn start_again(host: &mut TestHost, bank: &Bank, sends: Sends) {
+pub(crate) async fn start_again(host: &mut TestHost, bank: &Bank, sends: Sends) {
     let mut config = crate::test_host::config(&host.database);
     settings(&mut config, bank);
     live(&mut config, bank.url.clone(), sends);
     crate::network::start_again(host, config).await;
 }
 
-async fn quarantine(host: &TestHost) -> Value {
+pub(crate) async fn quarantine(host: &TestHost) -> Value {
     let path = "/admin/v1/quarantine";
     host.send(Method::GET, path, OPERATOR_TOKEN, &[], None).await.ok().json
 }
 
-async fn release(host: &TestHost) {
+pub(crate) async fn release(host: &TestHost) {
     let body = json!({ "reason": "the statement was compared" });
     // The last line is told by its instant.
     host.advance(1);
@@ -412,188 +379,6 @@ async fn after_a_restore_an_attempt_that_another_one_followed_is_not_sent_again(
         assert_eq!(attempts(host, &id).await, over);
         assert_eq!(bank.transfer(&sent).await.received, 1);
         assert_eq!(bank.transfers().await.len(), 2);
-    })
-    .await;
-}
-
-/// The writer's connection breaks while an attempt is being committed, and leads to another
-/// server from then on: the attempt is there, and nothing of it leaves.
-#[tokio::test(flavor = "multi_thread")]
-async fn what_was_about_to_leave_as_connections_led_elsewhere_does_not() {
-    with_bank(Engine::Postgres, async |host, bank| {
-        let known = pay(host, "0123456785").await.ok().id();
-        until(host, &known, "paid").await;
-        let db = host.app().db.clone();
-        let mut held = db.write().await.expect("a transaction");
-        let sql = "LOCK TABLE attempts IN EXCLUSIVE MODE";
-        sqlx::query(sql).execute(held.conn()).await.expect("locked");
-        let id = pay(host, "0123456785").await.ok().id();
-        let waiting = "SELECT COUNT(*) FROM pg_locks \
-                       WHERE NOT granted AND relation = 'attempts'::regclass";
-        host.until_count(waiting, 1).await;
-        host.run(&["UPDATE meta SET value = 'another' WHERE key = 'system'".to_owned()]).await;
-        let here = db.identity().await.expect("an identity");
-        db.expect(Identity { system: "another".to_owned(), ..here });
-        let cut = "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_locks \
-                   WHERE NOT granted AND relation = 'attempts'::regclass";
-        assert_eq!(host.count(cut).await, 1);
-        for _ in 0..2_000 {
-            if db.has_moved() {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
-        assert!(db.has_moved());
-        held.commit().await.expect("let go");
-        host.until_count("SELECT COUNT(*) FROM attempts", 2).await;
-        for _ in 0..2_000 {
-            if quarantine(host).await["is_active"] == true {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
-        assert_eq!(quarantine(host).await["is_active"], true);
-        host.until_count("SELECT COUNT(*) FROM transfers WHERE lease_until > 0", 0).await;
-        assert_eq!(bank.transfers().await.len(), 1, "it left");
-        release(host).await;
-        // It may have left before, for all that is known: it is sent once that is ruled out.
-        for queries in 1..=3 {
-            host.advance(2 * 86_400);
-            until_asked(host, &id, queries).await;
-        }
-        let sent = reference(&until(host, &id, "paid").await);
-        assert_eq!(bank.transfer(&sent).await.received, 1);
-        assert_eq!(bank.transfers().await.len(), 2);
-    })
-    .await;
-}
-
-/// Nobody stops the host: what it has sent is forgotten, the gate is shut before anything else leaves,
-/// and what comes then follows on what the database knows.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_put_back_under_a_running_host_is_noticed() {
-    with_bank(Engine::Postgres, async |host, bank| {
-        let known = pay(host, "0123456785").await.ok().id();
-        until(host, &known, "paid").await;
-        let backup = back_up(host).await;
-        start_again(host, bank, Sends::Yes).await;
-        let forgotten = pay(host, "0123456785").await.ok().id();
-        until(host, &forgotten, "paid").await;
-        put_back_under(host, &backup).await;
-        until_quarantine(host).await;
-        let cases = "SELECT COUNT(*) FROM cases WHERE kind = 'forgotten_transfer'";
-        host.until_count(cases, 1).await;
-        let id = pay(host, "0123456785").await.ok().id();
-        assert_eq!(host.pay("paid", naira(100_000)).await.ok().status_word(), "paid");
-        host.advance(60);
-        until(host, &id, "queued").await;
-        assert_eq!(bank.transfers().await.len(), 2, "it left");
-        host.prove().await;
-    })
-    .await;
-}
-
-/// What would be written to a file that nobody finds again is refused.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_replaced_under_a_running_host_takes_nothing_more() {
-    with_bank(Engine::Sqlite, async |host, bank| {
-        let known = pay(host, "0123456785").await.ok().id();
-        until(host, &known, "paid").await;
-        let backup = back_up(host).await;
-        start_again(host, bank, Sends::Yes).await;
-        put_back_under(host, &backup).await;
-        let refused = pay(host, "0123456785").await;
-        assert_eq!(refused.refused().0, 503);
-        assert_eq!(bank.transfers().await.len(), 1, "it left");
-        let ready = host.client.get(format!("{}/readyz", host.base)).send().await;
-        assert_ne!(ready.map(|answer| answer.status().as_u16()).unwrap_or(503), 200);
-    })
-    .await;
-}
-
-/// The same disk as it was some time ago: nothing but its age tells it.
-#[rstest]
-#[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_younger_than_it_was_is_not_trusted(
-    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
-) {
-    with_bank(engine, async |host, bank| {
-        let folder = host.app().config.data.dir.join("epochs");
-        let has_beaten =
-            || std::fs::read_dir(&folder).is_ok_and(|mut found| found.next().is_some());
-        for _ in 0..2_000 {
-            if has_beaten() {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
-        host.run(&["UPDATE meta SET value = '0' WHERE key = 'epoch'".to_owned()]).await;
-        until_quarantine(host).await;
-        let reasons = quarantine(host).await["reasons"].to_string();
-        assert!(reasons.contains("younger"), "{reasons}");
-        pay(host, "0123456785").await.ok();
-        host.advance(60);
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        assert_eq!(bank.transfers().await.len(), 0, "it left");
-        release(host).await;
-    })
-    .await;
-}
-
-/// An old server that comes back knows nothing of the release that this host has seen: that it says
-/// nothing of a quarantine does not open the gate.
-#[rstest]
-#[tokio::test(flavor = "multi_thread")]
-async fn a_database_of_before_a_release_is_not_trusted(
-    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
-) {
-    with_bank(engine, async |host, bank| {
-        let pool = host.app().db.pool();
-        let sql = "SELECT value FROM meta WHERE key = 'incarnations'";
-        let before: String = sqlx::query_scalar(sql).fetch_one(pool).await.expect("a list");
-        let younger = "UPDATE meta SET value = '0' WHERE key = 'epoch'".to_owned();
-        host.run(std::slice::from_ref(&younger)).await;
-        until_quarantine(host).await;
-        release(host).await;
-        let old = format!("UPDATE meta SET value = '{before}' WHERE key = 'incarnations'");
-        host.run(&[old, younger]).await;
-        until_quarantine(host).await;
-        let id = pay(host, "0123456785").await.ok().id();
-        host.advance(61);
-        until(host, &id, "queued").await;
-        assert_eq!(bank.transfers().await.len(), 0, "it left");
-        // Whoever says that this is the one is believed.
-        release(host).await;
-        host.advance(61);
-        until(host, &id, "processing").await;
-    })
-    .await;
-}
-
-/// The bank has the file, and the database has forgotten that: the host that runs on delivers no
-/// second copy, though nothing but files is done.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_left_before_the_database_was_put_back_does_not_leave_again() {
-    with_files(Engine::Postgres, Over::Folder, async |host, server| {
-        let (outgoing, aside) = (server.path("outgoing"), server.path("aside"));
-        std::fs::rename(&outgoing, &aside).expect("moved");
-        let id = ach::pay_live(host, "77").await;
-        close_window(host, std::slice::from_ref(&id)).await;
-        until_deliveries(host, 1).await;
-        let backup = back_up(host).await;
-        std::fs::rename(&aside, &outgoing).expect("moved back");
-        let mut with = crate::test_host::config(&host.database);
-        configure(&mut with, server, secrets(server));
-        crate::network::start_again(host, with).await;
-        host.advance(61);
-        until_files(host, &[("delivered", 1)]).await;
-        std::fs::remove_file(outgoing.join(NAME)).expect("fetched");
-        host.advance(3_600);
-        put_back_under(host, &backup).await;
-        until_quarantine(host).await;
-        host.advance(61);
-        tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
-        assert_eq!(names(&outgoing), Vec::<String>::new(), "it left again");
     })
     .await;
 }

@@ -82,7 +82,7 @@ pub(super) async fn collect(
     matters.extend(not_told(app).await?);
     matters.extend(no_route(app, host, lasting).await?);
     matters.extend(left_alone(app, host, lasting).await?);
-    matters.extend(journal(app, host));
+    matters.extend(journal(app, host).await);
     matters.extend(anchor(app, host, lasting).await);
     lasting.before = std::mem::take(&mut lasting.now);
     matters.extend(rate_sources(app, host));
@@ -277,8 +277,8 @@ async fn left_alone(app: &App, host: &str, lasting: &mut Lasting) -> Result<Vec<
 }
 
 /// What is not written down does not leave: what is claimed here is put off again and again.
-fn journal(app: &App, host: &str) -> Option<Matter> {
-    let why = app.transfers.intents.failure()?;
+async fn journal(app: &App, host: &str) -> Option<Matter> {
+    let why = app.transfers.intents.failure(app.now()).await?;
     Some(Matter {
         key: format!("journal@{host}"),
         kind: AlertKind::Journal,

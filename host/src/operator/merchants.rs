@@ -411,18 +411,14 @@ fn merged(before: &Settings, sent: Map<String, Value>) -> Result<Settings, Probl
     serde_path_to_error::deserialize(settings).map_err(|error| {
         let path = error.path().to_string();
         let mut why = error.into_inner().to_string();
-        // What is no setting is changed here, too.
-        if why.starts_with("unknown field") && settings_have_no(&path) {
+        // Beside the settings themselves, two other fields are changed by this call.
+        let is_within_one = path.contains(['.', '[']);
+        if why.starts_with("unknown field") && !is_within_one {
             why = why.replace("expected one of ", "expected one of `status`, `timezone`, ");
         }
         let message = format!("{path}: {why}.");
         Problem::because(ErrorCode::InvalidField, message).field(path)
     })
-}
-
-/// Whether a path is one name, and none within a setting.
-fn settings_have_no(path: &str) -> bool {
-    !path.contains(['.', '['])
 }
 
 /// The merchant of this id.

@@ -88,14 +88,17 @@ pub async fn release(
         after: Some(json!({ "reason": reason })),
     };
     write(&app, &operator, done, command).await?;
-    quarantine.refresh().await.map_err(Problem::internal)?;
+    // It is over, whatever this host makes of that now: it looks again and again.
+    if let Err(why) = quarantine.attend(&app.writer).await {
+        tracing::warn!(%why, "the quarantine was released, and the gate stays shut here");
+    }
     app.transfers.wake();
     Ok(Json(view(quarantine.state().await?)))
 }
 
 fn view(state: Option<QuarantineState>) -> QuarantineView {
     let is_active = state.is_some();
-    let QuarantineState { since_us, reasons, forgotten } = state.unwrap_or_default();
+    let QuarantineState { since_us, reasons, forgotten, .. } = state.unwrap_or_default();
     let since = is_active.then(|| Moment::from_micros(since_us));
     QuarantineView { object: "quarantine", is_active, since, reasons, forgotten }
 }

@@ -148,7 +148,9 @@ fn refuse_customer(caller: &Caller, request: &NewPayout) -> Result<(), Problem> 
         match (caller.merchant.settings.payer_mode, &request.sender_customer_id) {
             (PayerMode::Own | PayerMode::Both, None) => {}
             (PayerMode::Customer, None) => {
-                return Err(Problem::new(ErrorCode::MissingField).field(field));
+                let message = "sender_customer_id is required: this account pays from its \
+                               customers' money only.";
+                return Err(Problem::because(ErrorCode::MissingField, message).field(field));
             }
             (PayerMode::Own, Some(_)) => {
                 let message = "This account pays from its own money only: leave \

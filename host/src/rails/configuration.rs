@@ -40,17 +40,17 @@ impl RouteConfiguration {
             rail_digest: ready.rail.digest.clone(),
             fingerprint: ready.fingerprints(keyring)[0].clone(),
         };
-        configuration.id = configuration.right_id();
+        configuration.id = configuration.derived_id();
         configuration
     }
 
     /// Whether it is there, and nobody has changed it since.
     #[must_use]
     pub fn is_genuine(&self) -> bool {
-        self.id == self.right_id()
+        self.id == self.derived_id()
     }
 
-    fn right_id(&self) -> String {
+    fn derived_id(&self) -> String {
         let Self { route_id, rail_version, rail_digest, fingerprint, .. } = self;
         let all = format!("{}\n{rail_version}\n{rail_digest}\n{fingerprint}", route_id.as_str());
         BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(all)[..12])

@@ -293,7 +293,7 @@ impl Routes {
         let (own, all) = (settings.clone(), tables.clone());
         let pure = Access { rail: name.clone(), settings: own, tables: all, ..Access::default() };
         let timetable = self.timetable((&route, &rail), &settings);
-        // Where something is missing, that is said above, and below.
+        // Without what is missing already, neither can be made.
         missing.extend(timetable.as_ref().err().filter(|_| missing.is_empty()).cloned());
         let hours = self.hours((&route, &rail), &settings);
         missing.extend(hours.as_ref().err().filter(|_| missing.is_empty()).cloned());

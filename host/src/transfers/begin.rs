@@ -264,8 +264,10 @@ impl<'a, F: Feature> Carry<'a, F> {
         rows: &mut Vec<RowChange>,
         (attempt, route): (&Attempt, &ReadyRoute),
     ) -> u64 {
-        let moves = self.engine.db.moves();
-        if !route.is_written_down(moves) {
+        let db = &self.engine.db;
+        let moves = db.moves();
+        // As long as they lead elsewhere, each may lead to another place.
+        if db.has_moved() || !route.is_written_down(moves) {
             rows.push(sql::CONFIGURATIONS.insert(&attempt.configuration));
         }
         rows.push(attempt::ATTEMPTS.insert(attempt));

@@ -1,6 +1,7 @@
 //! What a host remembers of its database, in a file beside its data: enough to notice when the
 //! database comes back younger than it was, or from another place.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -33,13 +34,47 @@ pub(super) struct Marks {
     pub(super) identity: Option<Identity>,
 }
 
-impl Marks {
-    /// Reads the marks; a new database gets its first ones.
-    pub(super) async fn read_or_create(
-        db: &Db,
-        ids: &IdGenerator,
-        now: &Identity,
-    ) -> Result<Self, sqlx::Error> {
+/// Where a connection leads, and what the database there says.
+pub(super) struct Found {
+    /// Where it is.
+    pub(super) here: Identity,
+    /// Its marks.
+    pub(super) marks: Marks,
+    /// The quarantine that lasts there, in JSON; empty where none does.
+    pub(super) quarantine: String,
+    /// What was queued there up to then is asked about before it is sent, in microseconds.
+    pub(super) ask_first_until: Option<i64>,
+}
+
+impl Found {
+    /// Looks, over one connection: others may lead elsewhere.
+    pub(super) async fn read(db: &Db) -> Result<Self, sqlx::Error> {
+        let mut connection = db.pool().acquire().await?;
+        let here = db.identity_over(&mut connection).await?;
+        let sql = "SELECT key, value FROM meta WHERE key IN ('database', 'incarnations', 'epoch', \
+                   'system', 'timeline', 'quarantine', 'ask_first_until')";
+        let rows: Vec<(String, String)> = sqlx::query_as(sql).fetch_all(&mut *connection).await?;
+        let mut values: HashMap<String, String> = rows.into_iter().collect();
+        let mut text = |key| values.remove(key);
+        let place = text("system").zip(text("timeline"));
+        let identity = place.and_then(|(system, timeline)| {
+            Some(Identity { system, timeline: timeline.parse().ok()? })
+        });
+        let marks = Marks {
+            database: text("database").unwrap_or_default(),
+            incarnations: serde_json::from_str(&text("incarnations").unwrap_or_default())
+                .unwrap_or_default(),
+            epoch: text("epoch").and_then(|text| text.parse().ok()).unwrap_or(0),
+            identity,
+        };
+        let quarantine = text("quarantine").unwrap_or_default();
+        let ask_first_until = text("ask_first_until").and_then(|text| text.parse().ok());
+        Ok(Self { here, marks, quarantine, ask_first_until })
+    }
+
+    /// The same; a new database gets its first marks.
+    pub(super) async fn read_or_create(db: &Db, ids: &IdGenerator) -> Result<Self, sqlx::Error> {
+        let now = db.identity().await?;
         let mut tx = db.write().await?;
         let (database, incarnation) =
             (hex::encode(ids.bytes::<8>()), hex::encode(ids.bytes::<8>()));
@@ -58,23 +93,12 @@ impl Marks {
         tx.commit().await?;
         Self::read(db).await
     }
+}
 
-    /// Reads the marks of a database that has some.
-    pub(super) async fn read(db: &Db) -> Result<Self, sqlx::Error> {
-        let value = async |key: &'static str| {
-            let sql = "SELECT value FROM meta WHERE key = $1";
-            sqlx::query_scalar::<_, String>(sql).bind(key).fetch_optional(db.pool()).await
-        };
-        let text = |value: Option<String>| value.unwrap_or_default();
-        Ok(Self {
-            database: text(value("database").await?),
-            incarnations: serde_json::from_str(&text(value("incarnations").await?))
-                .unwrap_or_default(),
-            epoch: text(value("epoch").await?).parse().unwrap_or(0),
-            identity: value("system").await?.zip(value("timeline").await?).and_then(
-                |(system, timeline)| Some(Identity { system, timeline: timeline.parse().ok()? }),
-            ),
-        })
+impl Marks {
+    /// The stretch of its life in which the database is.
+    pub(super) fn incarnation(&self) -> &str {
+        self.incarnations.last().map_or("", String::as_str)
     }
 
     /// Why these marks, found at this place, are not those of the database that was seen before.

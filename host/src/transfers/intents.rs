@@ -72,8 +72,8 @@ pub(super) fn private_folder(folder: &Path) -> std::io::Result<()> {
 #[derive(Clone)]
 pub struct IntentJournal {
     lines: mpsc::Sender<(String, oneshot::Sender<std::io::Result<()>>)>,
-    /// Why the last line could not be written, if it could not.
-    failure: Arc<Mutex<Option<String>>>,
+    /// The last intent, where it could not be written.
+    unwritten: Arc<Mutex<Option<Intent>>>,
 }
 
 impl IntentJournal {
@@ -90,13 +90,14 @@ impl IntentJournal {
         std::thread::Builder::new()
             .name("intents".to_owned())
             .spawn(move || write(&folder, waiting))?;
-        Ok(Self { lines, failure: Arc::default() })
+        Ok(Self { lines, unwritten: Arc::default() })
     }
 
-    /// Why nothing can be written now, as far as the last line says: nothing live leaves meanwhile.
-    #[must_use]
-    pub fn failure(&self) -> Option<String> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Why nothing can be written, so that nothing live leaves: the last intent that could not be is
+    /// tried again, which says nothing new.
+    pub async fn failure(&self, now: Moment) -> Option<std::io::Error> {
+        let unwritten = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.record(&Intent { at_us: now.micros(), ..unwritten? }).await.err()
     }
 
     /// Writes an intent and waits until it is on the disk.
@@ -109,8 +110,8 @@ impl IntentJournal {
         let (answer, written) = oneshot::channel();
         self.lines.send((line, answer)).await.map_err(|_| gone())?;
         let written = written.await.unwrap_or_else(|_| Err(gone()));
-        let failure = written.as_ref().err().map(ToString::to_string);
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+        let unwritten = written.is_err().then(|| intent.clone());
+        *self.unwritten.lock().unwrap_or_else(PoisonError::into_inner) = unwritten;
         written
     }
 }

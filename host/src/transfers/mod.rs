@@ -46,6 +46,7 @@ mod epoch;
 pub mod evidence;
 pub mod files;
 mod finding;
+mod forgotten;
 mod inbox;
 pub mod intents;
 pub mod lanes;
@@ -85,7 +86,7 @@ pub use carry::is_blocked;
 pub use door::{Answer, Arrived, Door};
 pub use metrics::TransferMetrics;
 pub use order::{Correction, Failure, Feature, Fixed, Order, OrderStage, Step, Writes};
-pub use quarantine::{Quarantine, QuarantineError, QuarantineState, Suspicion};
+pub use quarantine::{Quarantine, QuarantineError, QuarantineState};
 pub use serials::{nth_of, serial_of};
 pub use work::{Claim, Claimed};
 

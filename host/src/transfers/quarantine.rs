@@ -8,11 +8,10 @@
 //! it had.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use crate::cases::{self, Case, CaseKind};
@@ -26,23 +25,12 @@ use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::IdGenerator;
 use crate::ledger::{Command, Effects, Writer};
-use crate::money::{Currency, Minor};
 
-use super::epoch::{Epoch, EpochFile, Marks};
+use super::epoch::{Epoch, EpochFile, Found, Marks};
+use super::forgotten;
 use super::intents::Intent;
-use super::newest::Newest;
 
-/// Serials are moved on by so many: what was forgotten may have used the next ones.
-const SERIALS_SKIPPED: i64 = 10_000_000;
-/// Files that may have been made since the backup.
-const FILES_SKIPPED: i64 = 10_000;
-/// Of those on one day, up to that of the restore.
-const FILES_OF_DAY_SKIPPED: i64 = 8;
-/// And entries in them.
-const ENTRIES_SKIPPED: i64 = 1_000_000;
-/// Forgotten payments that get a case each; more are counted.
-const FORGOTTEN_MAX: usize = 1_000;
-/// Intents looked up, newest first, before it is decided whether to go further back.
+/// Forgotten payments that get their cases together.
 const PORTION: usize = 200;
 const A_DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -62,17 +50,24 @@ struct Inner {
     /// Where this host's intents are.
     intents: PathBuf,
     is_active: AtomicBool,
-    /// Whoever opens or shuts it does so alone.
-    turn: tokio::sync::Mutex<()>,
-    /// The stretch of the database's life in which it was last trusted, or first was not. A release
-    /// comes after it.
-    known: Mutex<String>,
-    /// Why it is shut, as long as the database does not say so.
-    unwritten: Mutex<Option<Vec<String>>>,
-    /// Whether serials were moved on since it was last open.
-    has_skipped: AtomicBool,
     /// What was queued up to then is asked about before it is sent, in microseconds.
     ask_first_until: AtomicI64,
+    /// Whoever opens or shuts it does so alone.
+    watch: tokio::sync::Mutex<Watch>,
+}
+
+/// What a host has seen of its database since it last trusted it.
+#[derive(Default)]
+struct Watch {
+    /// The stretches of the database's life in which it was last trusted, and those in which it was
+    /// found without that since. What a release begins follows on one of them, and is none.
+    incarnations: Vec<String>,
+    /// Why it is not trusted. The database is told again wherever it does not say so.
+    reasons: Vec<String>,
+    /// Whether that was looked into since the gate was shut.
+    has_compared: bool,
+    /// When a mark was last left.
+    beaten_at: Option<Instant>,
 }
 
 /// A quarantine, as the database holds it.
@@ -80,19 +75,15 @@ struct Inner {
 pub struct QuarantineState {
     /// Since when, in microseconds.
     pub since_us: i64,
+    /// What was queued up to then may have left, in microseconds.
+    pub until_us: i64,
     /// What was noticed.
     pub reasons: Vec<String>,
     /// Payments that left and that the database does not know.
     pub forgotten: usize,
 }
 
-/// What a host finds when it starts.
-pub struct Suspicion {
-    reasons: Vec<String>,
-    forgotten: Vec<Intent>,
-}
-
-/// Why it cannot be told whether the database is the one that it was.
+/// Why it cannot be told whether the database is the one that it was, or not be written down.
 #[derive(Debug, thiserror::Error)]
 pub enum QuarantineError {
     /// The database cannot be read.
@@ -101,6 +92,22 @@ pub enum QuarantineError {
     /// The files beside it cannot.
     #[error("the files beside the database: {0}")]
     File(#[from] std::io::Error),
+    /// The database does not say what it has to.
+    #[error("the quarantine in the database: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// The quarantine cannot be written down. This host's gate is shut all the same.
+    #[error("writing the quarantine down: {0}")]
+    Unwritten(#[from] Problem),
+}
+
+impl From<QuarantineError> for Problem {
+    fn from(why: QuarantineError) -> Self {
+        match why {
+            QuarantineError::Database(cause) => cause.into(),
+            QuarantineError::Unwritten(problem) => problem,
+            QuarantineError::File(_) | QuarantineError::Unreadable(_) => Self::internal(why),
+        }
+    }
 }
 
 /// An entry of the table of settings that hosts share.
@@ -121,52 +128,43 @@ static META_VALUES: Lookup =
     Lookup { name: "meta", key: "key", columns: &[("value", Text)], lock: true };
 
 impl Quarantine {
-    /// Compares the database with what this host has seen of it, and with what it sent; answers
-    /// the gate, the folder for the intent journal, and what is suspicious.
+    /// The gate before a database, and the folder for the intent journal. It is open until the
+    /// database was compared with what this host has seen of it, and with what it sent
+    /// ([`Self::attend`]).
     ///
     /// # Errors
-    /// It cannot be told.
-    pub async fn look(
+    /// The database cannot be read, or what is beside it.
+    pub async fn open(
         db: &Db,
         data: &Path,
         (clock, ids): (&Clock, &Arc<IdGenerator>),
-    ) -> Result<(Self, PathBuf, Option<Suspicion>), QuarantineError> {
-        let here = db.identity().await?;
-        let marks = Marks::read_or_create(db, ids, &here).await?;
-        let file = EpochFile::new(data, &marks.database);
-        let mut reasons = marks.suspicions(&here, file.read()?.as_ref());
-        let folder = data.join("intents").join(&marks.database);
-        let forgotten = forgotten(db, &folder, clock.now()).await?;
-        if !forgotten.is_empty() {
-            let count = forgotten.len();
-            reasons.push(format!("{count} payments that left are not in the database"));
-        }
+    ) -> Result<(Self, PathBuf), QuarantineError> {
+        let found = Found::read_or_create(db, ids).await?;
+        let file = EpochFile::new(data, &found.marks.database);
+        let intents = data.join("intents").join(&found.marks.database);
+        let mut watch = Watch::default();
+        // Where this is an old server, the one that was last seen is no release of it.
+        watch.incarnations.extend(file.read()?.map(|seen| seen.incarnation));
+        watch.incarnations.push(found.marks.incarnation().to_owned());
         let gate = Self(Arc::new(Inner {
             db: db.clone(),
             clock: clock.clone(),
             ids: Arc::clone(ids),
             file,
-            intents: folder.clone(),
+            intents: intents.clone(),
             is_active: AtomicBool::new(false),
-            turn: tokio::sync::Mutex::default(),
-            known: Mutex::new(marks.incarnations.last().cloned().unwrap_or_default()),
-            unwritten: Mutex::default(),
-            has_skipped: AtomicBool::new(false),
             ask_first_until: AtomicI64::new(i64::MIN),
+            watch: tokio::sync::Mutex::new(watch),
         }));
-        db.expect(here);
-        gate.refresh().await?;
-        if !reasons.is_empty() {
-            gate.0.is_active.store(true, Ordering::SeqCst);
-        }
-        let suspicion = (!reasons.is_empty()).then_some(Suspicion { reasons, forgotten });
-        Ok((gate, folder, suspicion))
+        db.expect(found.here);
+        Ok((gate, intents))
     }
 
     /// Whether nothing live may be sent now.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.0.is_active.load(Ordering::SeqCst) || self.0.db.has_moved()
+        let Inner { is_active, db, .. } = &*self.0;
+        is_active.load(Ordering::SeqCst) || db.has_moved() || db.is_replaced()
     }
 
     /// Whether a payment that was queued then has to be asked about before it is sent.
@@ -208,38 +206,12 @@ impl Quarantine {
         Ok(cases.iter().any(|known| known.case.kind == CaseKind::ForgottenTransfer))
     }
 
-    /// Closes the gate for every host, and opens a case for each payment that is forgotten.
+    /// The quarantine that lasts, if one does.
     ///
     /// # Errors
-    /// The database cannot be written. This host's gate is closed all the same.
-    pub async fn enter(&self, writer: &Writer, suspicion: Suspicion) -> Result<(), Problem> {
-        self.0.is_active.store(true, Ordering::SeqCst);
-        let Suspicion { reasons, forgotten } = suspicion;
-        tracing::error!(?reasons, forgotten = forgotten.len(), "quarantine: nothing live is sent");
-        // Once: it is tried again until the database says why it is shut.
-        if !self.0.has_skipped.load(Ordering::SeqCst) {
-            self.skip_serials().await?;
-            self.0.has_skipped.store(true, Ordering::SeqCst);
-        }
-        let known = self.state().await?;
-        let now = self.0.clock.now();
-        // All of it was there before, however late this host's clock is; another one may be ahead.
-        let sql = "SELECT MAX(queued_at) FROM transfers WHERE env = 'live'";
-        let newest: Option<i64> = sqlx::query_scalar(sql).fetch_one(self.0.db.pool()).await?;
-        let newest = newest.unwrap_or(i64::MIN).min(now.after(A_DAY).micros());
-        let since_us = now.micros().max(newest);
-        let mut state = known.unwrap_or(QuarantineState { since_us, ..QuarantineState::default() });
-        state.forgotten += forgotten.len();
-        let new = reasons.into_iter().filter(|why| !state.reasons.contains(why));
-        let new: Vec<String> = new.collect();
-        state.reasons.extend(new);
-        writer.work(Command::rows(vec![state.row()])).await?;
-        for intent in forgotten.iter().take(FORGOTTEN_MAX) {
-            let case = forgotten_case(&self.0.ids, intent, now);
-            writer.work(case.opening(&self.0.ids)).await?;
-        }
-        *self.0.unwritten.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        Ok(())
+    /// The database cannot be read.
+    pub async fn state(&self) -> Result<Option<QuarantineState>, QuarantineError> {
+        QuarantineState::parse(&Found::read(&self.0.db).await?.quarantine)
     }
 
     /// The command that opens the gate again: the quarantine ends, what was made up to a moment
@@ -249,12 +221,11 @@ impl Quarantine {
     /// # Errors
     /// The database cannot be read or written.
     pub async fn release(&self, state: &QuarantineState) -> Result<Command<()>, Problem> {
-        let here = self.0.db.identity().await?;
-        let mut marks = Marks::read_or_create(&self.0.db, &self.0.ids, &here).await?;
+        let Found { here, mut marks, .. } = Found::read(&self.0.db).await?;
         marks.incarnations.push(hex::encode(self.0.ids.bytes::<8>()));
         // By the clock of whoever made a payment, which may be ahead of the one that noticed.
-        let since = Moment::from_micros(state.since_us).after(limits::CLOCKS_APART).micros();
-        let until = since.max(self.0.ask_first_until.load(Ordering::SeqCst));
+        let until = Moment::from_micros(state.until_us).after(limits::CLOCKS_APART).micros();
+        let until = until.max(self.0.ask_first_until.load(Ordering::SeqCst));
         let incarnations = serde_json::to_string(&marks.incarnations).unwrap_or_default();
         let rows = [
             ("quarantine", String::new()),
@@ -278,241 +249,267 @@ impl Quarantine {
         Ok(command.row(&META_VALUES, "quarantine"))
     }
 
-    /// The quarantine that lasts, if one does.
+    /// Looks at the database that connections lead to now, and shuts the gate or opens it: it is
+    /// open where the database is trusted, and from time to time a mark is left there then; it is
+    /// shut where a quarantine lasts, or has to begin.
     ///
     /// # Errors
-    /// The database cannot be read.
-    pub async fn state(&self) -> Result<Option<QuarantineState>, sqlx::Error> {
-        let text = self.value("quarantine").await?.unwrap_or_default();
-        Ok(serde_json::from_str(&text).ok())
-    }
-
-    /// Looks whether a quarantine has begun or ended.
-    ///
-    /// # Errors
-    /// The database cannot be read; the gate stays as it is.
-    pub async fn refresh(&self) -> Result<(), QuarantineError> {
-        let _turn = self.0.turn.lock().await;
+    /// It cannot be told how things stand, and the gate stays as it is; or they cannot be written
+    /// down, and it is shut.
+    pub async fn attend(&self, writer: &Writer) -> Result<(), QuarantineError> {
+        let mut watch = self.0.watch.lock().await;
+        let found = Found::read(&self.0.db).await?;
         // In this order: what a release has written is known before the gate opens.
-        let is_active = self.state().await?.is_some();
-        let until = self.value("ask_first_until").await?;
-        if let Some(until) = until.and_then(|text| text.parse().ok()) {
-            self.0.ask_first_until.store(until, Ordering::SeqCst);
+        let until = found.ask_first_until.unwrap_or(i64::MIN);
+        self.0.ask_first_until.fetch_max(until, Ordering::SeqCst);
+        if let Some(state) = QuarantineState::parse(&found.quarantine)? {
+            return self.keep_shut(writer, &mut watch, (&found, &state)).await;
         }
-        let was_active = self.0.is_active.load(Ordering::SeqCst);
-        let is_unwritten = self.unwritten().is_some();
-        if was_active && !is_active && !is_unwritten && self.has_begun_anew().await? {
-            tracing::warn!("the quarantine is over");
-            self.0.is_active.store(false, Ordering::SeqCst);
-        } else if is_active && !was_active {
-            tracing::error!("quarantine: nothing live is sent");
-            self.0.is_active.store(true, Ordering::SeqCst);
+        if self.is_closed() {
+            if self.is_released(&watch, &found).await? {
+                return self.trust_again(&mut watch, found).await;
+            }
+            let reasons = self.reasons(&watch, &found)?;
+            return self.suspect(writer, &mut watch, (&found, reasons)).await;
+        }
+        if watch.beaten_at.is_none_or(|at| at.elapsed() >= limits::EPOCH_EVERY) {
+            return self.beat(writer, &mut watch, &found).await;
         }
         Ok(())
     }
 
-    /// Leaves a mark in the database and beside it, unless this host does not trust it.
-    ///
-    /// # Errors
-    /// One of the two cannot be written.
-    pub async fn beat(&self, writer: &Writer) -> Result<(), QuarantineError> {
-        let _turn = self.0.turn.lock().await;
-        if self.0.db.has_moved() && self.state().await?.is_none() {
-            return self.moved(writer).await;
+    /// A quarantine lasts that the database tells of. What else this host knows is added to it.
+    async fn keep_shut(
+        &self,
+        writer: &Writer,
+        watch: &mut Watch,
+        (found, state): (&Found, &QuarantineState),
+    ) -> Result<(), QuarantineError> {
+        if !self.0.is_active.swap(true, Ordering::SeqCst) {
+            tracing::error!(reasons = ?state.reasons, "quarantine: nothing live is sent");
         }
-        if let Some(reasons) = self.unwritten() {
-            return self.suspect(writer, (reasons, None)).await;
-        }
-        if self.is_closed() {
+        watch.meet(&found.marks);
+        let is_told = |reason| state.reasons.contains(reason);
+        if watch.has_compared && watch.reasons.iter().all(is_told) {
             return Ok(());
         }
+        watch.add(found.marks.suspicions(&found.here, self.0.file.read()?.as_ref()));
+        self.write_down(writer, watch, found).await
+    }
+
+    /// Whether somebody has released the database since it was last trusted, or first was not, so
+    /// that it is in a later stretch of its life; and it knows all that has left here.
+    async fn is_released(&self, watch: &Watch, found: &Found) -> Result<bool, QuarantineError> {
+        let Found { here, marks, .. } = found;
+        if marks.identity.as_ref() != Some(here) || !watch.is_followed_by(marks) {
+            return Ok(false);
+        }
+        // Another host may have noticed, and the operator let go, before this one came to look.
+        Ok(watch.has_compared || self.forgotten().await?.is_empty())
+    }
+
+    /// Opens the gate: from now on the database is trusted where it is.
+    async fn trust_again(&self, watch: &mut Watch, found: Found) -> Result<(), QuarantineError> {
+        self.remember(&found.marks, found.marks.epoch).await?;
+        // At once, so that nobody is left half way: nothing is waited for any more.
+        watch.trust(&found.marks);
+        self.0.db.expect(found.here);
+        self.0.is_active.store(false, Ordering::SeqCst);
+        tracing::warn!("the quarantine is over");
+        Ok(())
+    }
+
+    /// Why the gate is shut although the database says nothing of it.
+    fn reasons(&self, watch: &Watch, found: &Found) -> Result<Vec<String>, QuarantineError> {
+        if self.0.db.has_moved() {
+            return Ok(vec!["connections lead to another database than before".to_owned()]);
+        }
+        if !watch.reasons.is_empty() {
+            return Ok(Vec::new());
+        }
+        let reasons = found.marks.suspicions(&found.here, self.0.file.read()?.as_ref());
+        Ok(match reasons.is_empty() {
+            true => vec!["the database has forgotten a quarantine that lasted".to_owned()],
+            false => reasons,
+        })
+    }
+
+    /// Leaves a mark in the database and beside it, unless this host does not trust it.
+    async fn beat(
+        &self,
+        writer: &Writer,
+        watch: &mut Watch,
+        found: &Found,
+    ) -> Result<(), QuarantineError> {
+        let mut reasons = found.marks.suspicions(&found.here, self.0.file.read()?.as_ref());
+        // As it starts. Later on, where something else is suspicious.
+        if watch.beaten_at.is_none() && !self.forgotten().await?.is_empty() {
+            reasons.push(FORGOTTEN.to_owned());
+        }
+        if !reasons.is_empty() {
+            return self.suspect(writer, watch, (found, reasons)).await;
+        }
+        watch.beaten_at = Some(Instant::now());
+        watch.trust(&found.marks);
         // Sessions in which nothing can be written are let go of by this.
         self.0.db.ping().await?;
-        // Connections may have stayed where they were, or lead to the same place as it was before:
-        // a disk that was put back.
-        let here = self.0.db.identity().await?;
-        let seen = self.0.file.read()?;
-        let marks = Marks::read(&self.0.db).await?;
-        let reasons = marks.suspicions(&here, seen.as_ref());
-        if !reasons.is_empty() {
-            return self.suspect(writer, (reasons, Some(&marks))).await;
-        }
         let mut tx = self.0.db.write().await?;
         let sql = "UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) \
                    WHERE key = 'epoch' RETURNING value";
         let epoch: String = sqlx::query_scalar(sql).fetch_one(tx.conn()).await?;
         tx.commit().await?;
-        self.remember(epoch.parse().unwrap_or(0)).await
+        self.remember(&found.marks, epoch.parse().unwrap_or(0)).await
     }
 
-    /// Connections lead elsewhere, and no quarantine says so. Tried again until one is written
-    /// down: nobody could end one that only this host knows.
-    async fn moved(&self, writer: &Writer) -> Result<(), QuarantineError> {
-        self.0.is_active.store(true, Ordering::SeqCst);
-        let forgotten = forgotten(&self.0.db, &self.0.intents, self.0.clock.now()).await?;
-        // Another host noticed, and the operator has let go, before this one came to look. Reads
-        // and writes may lead to two different servers: only a release that is new is believed.
-        if forgotten.is_empty() && self.has_begun_anew().await? && self.state().await?.is_none() {
-            self.0.is_active.store(false, Ordering::SeqCst);
-            return Ok(());
-        }
-        let reasons = vec!["connections lead to another database than before".to_owned()];
-        let marks = Marks::read(&self.0.db).await?;
-        self.suspect(writer, (reasons, Some(&marks))).await
-    }
-
-    /// Shuts the gate, and says so to every host; tried again until it is written down. `marks` are
-    /// the database's, where this is new.
+    /// Shuts the gate, and says so to every host.
     async fn suspect(
         &self,
         writer: &Writer,
-        (reasons, marks): (Vec<String>, Option<&Marks>),
+        watch: &mut Watch,
+        (found, reasons): (&Found, Vec<String>),
     ) -> Result<(), QuarantineError> {
         self.0.is_active.store(true, Ordering::SeqCst);
-        let was = self.0.unwritten.lock().unwrap_or_else(PoisonError::into_inner).replace(reasons);
-        if let (None, Some(marks)) = (was, marks) {
-            self.know(marks);
+        watch.meet(&found.marks);
+        watch.add(reasons);
+        self.write_down(writer, watch, found).await
+    }
+
+    /// Tells the database, and with it every host, what this one has noticed; and opens a case for
+    /// each payment that is forgotten.
+    async fn write_down(
+        &self,
+        writer: &Writer,
+        watch: &mut Watch,
+        found: &Found,
+    ) -> Result<(), QuarantineError> {
+        let forgotten = self.forgotten().await?;
+        if !forgotten.is_empty() {
+            watch.add(vec![FORGOTTEN.to_owned()]);
         }
-        let reasons = self.unwritten().unwrap_or_default();
-        let forgotten = forgotten(&self.0.db, &self.0.intents, self.0.clock.now()).await?;
-        if let Err(problem) = self.enter(writer, Suspicion { reasons, forgotten }).await {
-            tracing::error!(%problem, "entering quarantine");
+        if !watch.reasons.is_empty() {
+            let (count, reasons) = (forgotten.len(), watch.reasons.clone());
+            tracing::error!(?reasons, forgotten = count, "quarantine: nothing live is sent");
+            let now = self.0.clock.now();
+            let seen = self.0.file.read()?.map(|seen| seen.incarnation);
+            let at = format!("{:?} {} {seen:?}", found.here, found.marks.incarnation());
+            forgotten::skip_numbers(&self.0.db, &at, now).await?;
+            let since_us = self.since(now).await?;
+            let new = QuarantineState { since_us, until_us: since_us, reasons, forgotten: 0 };
+            // At least once. Oldest first: who is interrupted finds the newest ones again.
+            for portion in forgotten.chunks(PORTION).chain(forgotten.is_empty().then_some(&[][..]))
+            {
+                let case = |intent| forgotten::case(&self.0.ids, intent, now);
+                let cases = portion.iter().map(case).collect();
+                writer.work(telling(new.clone(), cases, &self.0.ids)).await?;
+            }
         }
+        watch.has_compared = true;
         Ok(())
     }
 
+    /// When a quarantine begins that is noticed now. Whatever is queued was there before, however
+    /// late this host's clock is; another one may be ahead.
+    async fn since(&self, now: Moment) -> Result<i64, sqlx::Error> {
+        let sql = "SELECT MAX(queued_at) FROM transfers WHERE env = 'live'";
+        let newest: Option<i64> = sqlx::query_scalar(sql).fetch_one(self.0.db.pool()).await?;
+        let newest = newest.unwrap_or(i64::MIN).min(now.after(A_DAY).micros());
+        Ok(now.micros().max(newest))
+    }
+
+    /// What has left here and the database does not know.
+    async fn forgotten(&self) -> Result<Vec<Intent>, QuarantineError> {
+        forgotten::payments(&self.0.db, &self.0.intents, self.0.clock.now()).await
+    }
+
     /// Writes the side file: this is the database that this host works with.
-    async fn remember(&self, epoch: i64) -> Result<(), QuarantineError> {
-        let incarnations = self.value("incarnations").await?.unwrap_or_default();
-        let incarnations: Vec<String> = serde_json::from_str(&incarnations).unwrap_or_default();
-        let incarnation = incarnations.last().cloned().unwrap_or_default();
+    async fn remember(&self, marks: &Marks, epoch: i64) -> Result<(), QuarantineError> {
         self.0.db.expect_epoch(epoch);
-        let epoch = Epoch { incarnation, epoch };
+        let epoch = Epoch { incarnation: marks.incarnation().to_owned(), epoch };
         let file = self.0.file.clone();
         let written = tokio::task::spawn_blocking(move || file.write(&epoch)).await;
         Ok(written.map_err(std::io::Error::other)??)
     }
+}
 
-    /// Why the gate is shut, as long as the database does not say so.
-    fn unwritten(&self) -> Option<Vec<String>> {
-        self.0.unwritten.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
+/// What a host finds in its own journal.
+const FORGOTTEN: &str = "payments that left are not in the database";
 
-    fn know(&self, marks: &Marks) {
-        let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.clone_from(marks.incarnations.last().unwrap_or(&String::new()));
-    }
-
-    /// Whether somebody has released the database since it was last trusted, or first was not, so
-    /// that it is in a later stretch of its life. From now on it is trusted where it is.
-    async fn has_begun_anew(&self) -> Result<bool, QuarantineError> {
-        let here = self.0.db.identity().await?;
-        let marks = Marks::read(&self.0.db).await?;
-        let known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (last, before) = marks.incarnations.split_last().unzip();
-        let follows = last != Some(&known) && before.is_some_and(|it| it.contains(&known));
-        if marks.identity.as_ref() != Some(&here) || !follows {
-            return Ok(false);
+/// The command that begins a quarantine, or adds to the one that lasts. What has a case already
+/// was counted with it.
+fn telling(new: QuarantineState, cases: Vec<Case>, ids: &Arc<IdGenerator>) -> Command<()> {
+    let ids = Arc::clone(ids);
+    let fingerprints: Vec<String> = cases.iter().map(|case| case.fingerprint.clone()).collect();
+    let command = Command::new(move |locked| {
+        let now = locked.row(&META_VALUES, "quarantine").map(|row| row.text("value"));
+        let now = QuarantineState::parse(now.transpose()?.unwrap_or_default());
+        let mut state = now
+            .map_err(Problem::internal)?
+            .unwrap_or_else(|| QuarantineState { reasons: Vec::new(), ..new.clone() });
+        add(&mut state.reasons, new.reasons.clone());
+        state.until_us = state.until_us.max(new.until_us);
+        let mut rows = Vec::new();
+        for case in &cases {
+            let opening = case.open_once(locked, &ids);
+            state.forgotten += usize::from(!opening.is_empty());
+            rows.extend(opening);
         }
-        self.know(&marks);
-        self.0.has_skipped.store(false, Ordering::SeqCst);
-        // In this order: until then connections are compared with the epoch of before.
-        self.remember(marks.epoch).await?;
-        self.0.db.expect(here);
-        Ok(true)
+        rows.push(state.row());
+        Ok(Effects { rows, ..Effects::default() }.and(()))
+    });
+    let command = command.row(&META_VALUES, "quarantine");
+    fingerprints.into_iter().fold(command, |command, fingerprint| {
+        command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint)
+    })
+}
+
+/// Adds the reasons that are new.
+fn add(known: &mut Vec<String>, reasons: Vec<String>) {
+    for reason in reasons {
+        if !known.contains(&reason) {
+            known.push(reason);
+        }
+    }
+}
+
+impl Watch {
+    fn add(&mut self, reasons: Vec<String>) {
+        add(&mut self.reasons, reasons);
     }
 
-    async fn skip_serials(&self) -> Result<(), sqlx::Error> {
-        let mut tx = self.0.db.write().await?;
-        let sql = "UPDATE serials SET next = next + $1 WHERE id = 'transfers'";
-        sqlx::query(sql).bind(SERIALS_SKIPPED).execute(tx.conn()).await?;
-        // What names of forgotten files and entries were made from is not used again either.
-        let sql = "INSERT INTO file_numbers (place, files, entries, day, of_day) \
-                   SELECT DISTINCT env || '/' || rail, 0, 0, '', 0 FROM routes WHERE env = 'live' \
-                   ON CONFLICT (place) DO NOTHING";
-        sqlx::query(sql).execute(tx.conn()).await?;
-        // It is tomorrow already where some networks are.
-        let tomorrow = self.0.clock.now().after(A_DAY).day_in(&TimeZone::UTC);
-        let sql = "UPDATE file_numbers SET files = files + $1, entries = entries + $2, \
-                   of_day = of_day + $3, day = $4";
-        let query = sqlx::query(sql).bind(FILES_SKIPPED).bind(ENTRIES_SKIPPED);
-        query.bind(FILES_OF_DAY_SKIPPED).bind(tomorrow).execute(tx.conn()).await?;
-        let sql = "UPDATE file_days SET files = files + $1";
-        sqlx::query(sql).bind(FILES_OF_DAY_SKIPPED).execute(tx.conn()).await?;
-        tx.commit().await
+    /// The database is trusted as it is.
+    fn trust(&mut self, marks: &Marks) {
+        *self = Self {
+            incarnations: vec![marks.incarnation().to_owned()],
+            reasons: Vec::new(),
+            has_compared: false,
+            beaten_at: self.beaten_at,
+        };
     }
 
-    async fn value(&self, key: &str) -> Result<Option<String>, sqlx::Error> {
-        let sql = "SELECT value FROM meta WHERE key = $1";
-        sqlx::query_scalar(sql).bind(key).fetch_optional(self.0.db.pool()).await
+    /// It is not, and was found in this stretch of its life.
+    fn meet(&mut self, marks: &Marks) {
+        let incarnation = marks.incarnation();
+        if !self.incarnations.iter().any(|known| known == incarnation) {
+            self.incarnations.push(incarnation.to_owned());
+        }
+    }
+
+    /// Whether these marks are those of a release that came after what was met.
+    fn is_followed_by(&self, marks: &Marks) -> bool {
+        let Some((last, before)) = marks.incarnations.split_last() else { return false };
+        let mut known = self.incarnations.iter();
+        !self.incarnations.contains(last) && known.any(|known| before.contains(known))
     }
 }
 
 impl QuarantineState {
+    /// Reads it from JSON; nothing where none lasts.
+    fn parse(text: &str) -> Result<Option<Self>, QuarantineError> {
+        (!text.is_empty()).then(|| Ok(serde_json::from_str(text)?)).transpose()
+    }
+
     fn row(&self) -> RowChange {
         let value = serde_json::to_string(self).unwrap_or_default();
         META.insert(&Meta { key: "quarantine", value })
-    }
-}
-
-/// Intents of this host whose attempts the database does not know, and has no case about. A
-/// database that was restored lacks the newest ones: where it knows those, it knows all.
-async fn forgotten(db: &Db, folder: &Path, now: Moment) -> Result<Vec<Intent>, QuarantineError> {
-    let mut newest = Newest::open(folder, now.before(limits::INTENTS_KEPT))?;
-    let mut forgotten = Vec::new();
-    loop {
-        let reading = move || newest.take(PORTION).map(|portion| (portion, newest));
-        let read = tokio::task::spawn_blocking(reading).await;
-        let (portion, rest) = read.map_err(std::io::Error::other)??;
-        newest = rest;
-        let before = forgotten.len();
-        // Newest first; all of it is turned round in the end.
-        for intent in portion {
-            if !is_known(db, &intent).await? {
-                forgotten.push(intent);
-            }
-        }
-        if forgotten.len() == before {
-            break;
-        }
-    }
-    forgotten.reverse();
-    Ok(forgotten)
-}
-
-async fn is_known(db: &Db, intent: &Intent) -> Result<bool, sqlx::Error> {
-    let sql = "SELECT (SELECT COUNT(*) FROM attempts WHERE id = $1) \
-               + (SELECT COUNT(*) FROM cases WHERE fingerprint = $2)";
-    let query = sqlx::query_scalar(sql).bind(&intent.attempt_id).bind(fingerprint(intent));
-    let known: i64 = query.fetch_one(db.pool()).await?;
-    Ok(known > 0)
-}
-
-fn fingerprint(intent: &Intent) -> String {
-    format!("forgotten_transfer/{}", intent.attempt_id)
-}
-
-fn forgotten_case(ids: &IdGenerator, intent: &Intent, now: Moment) -> Case {
-    let Intent { transfer_id, route, rail, reference, currency, amount_minor, .. } = intent;
-    Case {
-        id: ids.id(),
-        kind: CaseKind::ForgottenTransfer,
-        fingerprint: fingerprint(intent),
-        env: Env::Live,
-        merchant_id: Some(intent.merchant_id.clone()),
-        subject_type: "payout",
-        subject_id: transfer_id.clone(),
-        route: Some(route.clone()),
-        amount: Currency::parse(currency).map(|code| (code, Minor::new(*amount_minor))),
-        summary: format!(
-            "{transfer_id} was about to leave over {route} as {reference}, and the database has \
-             forgotten it."
-        ),
-        evidence: serde_json::json!({
-            "rail": rail,
-            "reference": reference,
-            "intended_at": Moment::from_micros(intent.at_us),
-        }),
-        opened_at: now,
     }
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use sqlx::{AnyPool, Row as _};
+use sqlx::{AnyConnection, Row as _};
 
 use super::{Db, Engine};
 
@@ -23,8 +23,19 @@ impl Db {
     /// # Errors
     /// The database cannot be read, or its file cannot be looked at.
     pub async fn identity(&self) -> Result<Identity, sqlx::Error> {
+        self.identity_over(&mut *self.pool.acquire().await?).await
+    }
+
+    /// Which database this connection leads to.
+    ///
+    /// # Errors
+    /// The database cannot be read, or its file cannot be looked at.
+    pub async fn identity_over(
+        &self,
+        connection: &mut AnyConnection,
+    ) -> Result<Identity, sqlx::Error> {
         match (self.engine, &self.path) {
-            (Engine::Postgres, _) => cluster(&self.pool).await,
+            (Engine::Postgres, _) => cluster(connection).await,
             (Engine::Sqlite, Some(path)) => Ok(file(path)?),
             (Engine::Sqlite, None) => Err(sqlx::Error::Configuration("no file".into())),
         }
@@ -40,8 +51,9 @@ pub(super) const CLUSTER: &str = "SELECT (SELECT system_identifier::text FROM pg
 /// A number that rises all the time: a database that has a lower one is younger than it was.
 pub(super) const EPOCH: &str = "SELECT CAST(value AS BIGINT) FROM meta WHERE key = 'epoch'";
 
-async fn cluster(pool: &AnyPool) -> Result<Identity, sqlx::Error> {
-    let row = sqlx::query(CLUSTER).fetch_one(pool).await?;
+/// Which database of PostgreSQL a connection leads to.
+pub(super) async fn cluster(connection: &mut AnyConnection) -> Result<Identity, sqlx::Error> {
+    let row = sqlx::query(CLUSTER).fetch_one(connection).await?;
     from_cluster(row.try_get("system")?, &row.try_get::<String, _>("log")?)
 }
 

@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use secrecy::ExposeSecret as _;
-use sqlx::{AnyConnection, Executor as _, Row as _};
+use sqlx::{AnyConnection, Executor as _};
 
-use super::identity::{self, CLUSTER, EPOCH, Identity, from_cluster};
+use super::identity::{self, EPOCH, Identity};
 use super::{Db, Engine, Native};
 
 /// Which database a host expects, and whether a new connection led to another one.
@@ -17,10 +17,11 @@ pub(super) struct Watch {
     /// The newest epoch that the database is known to have had.
     epoch: AtomicI64,
     has_moved: AtomicBool,
-    /// How often connections were found to lead elsewhere.
+    /// How often connections were found to lead elsewhere, or are expected to from then on.
     moves: AtomicU64,
-    /// When a session was last found in which nothing can be written.
-    read_only_at: Mutex<Option<Instant>>,
+    /// Sessions from before then are let go of: nothing can be written in them, or they may lead
+    /// elsewhere than new ones.
+    distrusted_at: Mutex<Option<Instant>>,
 }
 
 impl Watch {
@@ -41,15 +42,25 @@ impl Watch {
         let Some(expected) = &*expected else { return };
         let is_younger = epoch.is_none_or(|epoch| epoch < before.min(self.epoch()));
         if (expected != found || is_younger) && !self.has_moved.swap(true, Ordering::SeqCst) {
-            self.moves.fetch_add(1, Ordering::SeqCst);
+            self.turn_round();
         }
     }
 
-    /// Whether a session of this age was there when nothing could be written: it may still be so in it
-    /// when it is over.
+    /// From now on connections lead elsewhere than they did.
+    fn turn_round(&self) {
+        self.moves.fetch_add(1, Ordering::SeqCst);
+        self.distrust();
+    }
+
+    fn distrust(&self) {
+        let mut distrusted = self.distrusted_at.lock().unwrap_or_else(PoisonError::into_inner);
+        *distrusted = Some(Instant::now());
+    }
+
+    /// Whether a session of this age is to be let go of.
     pub(super) fn is_spoilt(&self, age: Duration) -> bool {
-        let found = *self.read_only_at.lock().unwrap_or_else(PoisonError::into_inner);
-        found.is_some_and(|at| age > at.elapsed())
+        let distrusted = *self.distrusted_at.lock().unwrap_or_else(PoisonError::into_inner);
+        distrusted.is_some_and(|at| age > at.elapsed())
     }
 
     /// Looks where a new connection of the pool leads.
@@ -61,9 +72,7 @@ impl Watch {
         // A file is looked at itself: connections stay with the one that was opened.
         if engine == Engine::Postgres && self.expected().is_some() {
             let before = self.epoch();
-            let row = sqlx::query(CLUSTER).fetch_one(&mut *connection).await?;
-            let log: String = row.try_get("log")?;
-            let found = from_cluster(row.try_get("system")?, &log)?;
+            let found = identity::cluster(connection).await?;
             let epoch = sqlx::query_scalar(EPOCH).fetch_optional(connection).await?;
             self.compare(before, &(found, epoch));
         }
@@ -107,7 +116,10 @@ impl Db {
     pub fn expect(&self, identity: Identity) {
         let mut expected = self.watch.expected.lock().unwrap_or_else(PoisonError::into_inner);
         *expected = Some(identity);
-        self.watch.has_moved.store(false, Ordering::SeqCst);
+        // Connections that were made meanwhile may have led to a third one.
+        if self.watch.has_moved.swap(false, Ordering::SeqCst) {
+            self.watch.turn_round();
+        }
     }
 
     /// Whether a connection led to another database than was expected: after a failover, or
@@ -140,8 +152,7 @@ impl Db {
         if setting == "off" {
             return Ok(());
         }
-        let mut found = self.watch.read_only_at.lock().unwrap_or_else(PoisonError::into_inner);
-        *found = Some(Instant::now());
+        self.watch.distrust();
         let why = std::io::Error::other("nothing can be written: the database is read-only");
         Err(sqlx::Error::Io(why))
     }

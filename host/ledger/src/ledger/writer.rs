@@ -480,7 +480,14 @@ impl Task {
         }
         let mut native = match self.native.take() {
             Some(native) => native,
-            None => connect(&self.db).await?,
+            None => {
+                let native = connect(&self.db).await?;
+                // As long as they lead elsewhere, each may lead to another place.
+                if self.db.has_moved() {
+                    self.chain = None;
+                }
+                native
+            }
         };
         // What a database has forgotten nothing must follow on, nor have the number of its writer.
         let moves = self.db.moves();

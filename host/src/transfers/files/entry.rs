@@ -116,16 +116,17 @@ impl<'a, F: Feature> Carry<'a, F> {
                     OrderStage::Queued => Step::Begun(attempt.fixed()),
                     OrderStage::UnderWay | OrderStage::Ended => Step::Rerouted(attempt.fixed()),
                 };
-                self.push_attempt(&mut ended, (&attempt, &route));
-                self.join((route, file), step, ended).await.map(|()| None)
+                let moves = self.push_attempt(&mut ended, (&attempt, &route));
+                self.join((route, file, Some(moves)), step, ended).await.map(|()| None)
             }
         }
     }
 
-    /// Commits that it has joined a file. In the sandbox the file goes out at once.
+    /// Commits that it has joined a file; where a new attempt does, with how often connections had
+    /// led elsewhere before. In the sandbox the file goes out at once.
     async fn join(
         self,
-        (route, file): (Arc<ReadyRoute>, PaymentFile),
+        (route, file, moves): (Arc<ReadyRoute>, PaymentFile, Option<u64>),
         step: Step,
         mut rows: Vec<RowChange>,
     ) -> Result<(), Problem> {
@@ -138,7 +139,11 @@ impl<'a, F: Feature> Carry<'a, F> {
             },
         }));
         let with = Writes { rows, fence: Some(self.fence()), beside: Some(file.door()) };
-        match self.feature.commit(&self.object, step, with).await {
+        let joined = self.feature.commit(&self.object, step, with).await;
+        if let (Ok(_), Some(moves)) = (&joined, moves) {
+            route.write_down(moves);
+        }
+        match joined {
             Ok(_) if self.order.env == Env::Live => Ok(()),
             Ok(_) => {
                 self.engine.file_now(self.feature, &route, &file.id).await?;
@@ -292,7 +297,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         };
         let step = Step::Resent(again.fixed());
         let rows = vec![attempt::ATTEMPT_STATES.change(&again)];
-        self.join((route, file), step, rows).await
+        self.join((route, file, None), step, rows).await
     }
 
     /// A network that refuses file after file will not take the next one either.
