@@ -513,3 +513,28 @@ impl QuarantineState {
         META.insert(&Meta { key: "quarantine", value })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(incarnations: &[&str]) -> Marks {
+        let incarnations = incarnations.iter().map(ToString::to_string).collect();
+        Marks { database: "d".into(), incarnations, epoch: 1, identity: None }
+    }
+
+    #[test]
+    fn only_what_comes_after_all_that_was_met_is_a_release() {
+        let mut watch = Watch::default();
+        watch.trust(&marks(&["a", "b"]));
+        assert!(!watch.is_followed_by(&marks(&["a", "b"])), "nobody has released it");
+        watch.meet(&marks(&["a"]));
+        assert!(!watch.is_followed_by(&marks(&["a"])), "an old server");
+        assert!(!watch.is_followed_by(&marks(&["a", "b"])), "back from the old one");
+        assert!(watch.is_followed_by(&marks(&["a", "b", "c"])));
+        assert!(watch.is_followed_by(&marks(&["a", "c"])), "the old one was released");
+        assert!(!watch.is_followed_by(&marks(&["x", "c"])), "another database");
+        watch.trust(&marks(&["a", "c"]));
+        assert!(!watch.is_followed_by(&marks(&["a", "b"])), "what was left behind");
+    }
+}
