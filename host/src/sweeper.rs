@@ -23,7 +23,8 @@ use crate::webhooks;
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 /// A marker of a batch is needed for seconds; a day is generous.
 const MARKERS_KEPT: Duration = Duration::from_secs(24 * 3600);
-/// Days for which what networks sent is kept as it arrived; what it came to is kept as evidence.
+/// Days for which what networks sent is kept as it arrived; what nobody could read or match stays as
+/// long as evidence.
 const INBOX_KEPT_DAYS: u32 = 90;
 /// A clock that is no further than this from the last time may be swept by at once.
 const LAST_SWEPT_WITHIN: Duration = Duration::from_secs(24 * 3600);

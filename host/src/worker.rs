@@ -160,9 +160,7 @@ async fn quarantine(app: App) {
             () = tokio::time::sleep(QUARANTINE_POLL) => {}
         }
     }
-    tracing::error!(
-        "another file is where the database was: whoever puts one there stops the host"
-    );
+    tracing::error!("{}", db::REPLACED);
 }
 
 /// How often a network tries to deliver a message of its own.

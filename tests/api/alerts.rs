@@ -385,6 +385,19 @@ pub(crate) async fn until_open(host: &TestHost, kind: &str) -> Value {
     open().await.expect("it is open")
 }
 
+/// Lets so much time pass until an alert is open: what has to last does since somebody looked first.
+pub(crate) async fn advance_until_open(host: &TestHost, seconds: u64, kind: &str) -> Value {
+    for _ in 0..5 {
+        host.advance(seconds);
+        let_them_look().await;
+        let open = alerts(host, "?status=open").await;
+        if let Some(alert) = open.into_iter().find(|alert| alert["kind"] == kind) {
+            return alert;
+        }
+    }
+    panic!("{kind} is not open");
+}
+
 pub(crate) async fn until_over(host: &TestHost, kind: &str) {
     let is_over = async || {
         let open = alerts(host, "?status=open").await;
@@ -406,8 +419,7 @@ async fn a_network_that_is_left_alone_is_told_by_the_host_that_does(
         }
         let_them_look().await;
         assert_eq!(alerts(host, "").await, Vec::<Value>::new(), "it may be over in a moment");
-        host.advance(120);
-        let alert = until_open(host, "route_left_alone").await;
+        let alert = advance_until_open(host, 120, "route_left_alone").await;
         assert!(alert["summary"].as_str().expect("what").contains("ngn_other"), "{alert}");
         assert!(alert["host"].is_string());
         // A route that is gone is nobody's matter.
@@ -510,19 +522,20 @@ async fn a_host_that_cannot_write_down_what_leaves_says_so(
         let aside = intents.with_extension("aside");
         std::fs::rename(&intents, &aside).expect("moved");
         let id = pay(host, "0123456785").await.ok().id();
-        let alert = until_open(host, "journal").await;
+        let alert = until_open(host, "intents_unwritten").await;
         assert!(alert["summary"].as_str().expect("what").contains("No such file"), "{alert}");
         assert!(alert["host"].is_string(), "{alert}");
         assert_eq!(bank.transfers().await.len(), 0, "it left");
         std::fs::rename(&aside, &intents).expect("moved back");
         // Before anything else is about to leave.
-        until_over(host, "journal").await;
+        until_over(host, "intents_unwritten").await;
         assert_eq!(bank.transfers().await.len(), 0, "it left");
-        for _ in 0..5 {
-            host.advance(180);
-            let_them_look().await;
-        }
-        paid(host, &id, "paid").await;
+        let sql = format!("SELECT COUNT(*) FROM payouts WHERE id = '{id}' AND status = 'paid'");
+        let is_paid = async || {
+            host.advance(1);
+            host.count(&sql).await == 1
+        };
+        until("it is paid", is_paid).await;
     })
     .await;
 }

@@ -2,8 +2,10 @@
 //! copy is put in its place.
 
 use http::Method;
+use railhead::clock::Moment;
 use railhead::db::Identity;
 use rstest::rstest;
+use serde_json::json;
 
 use crate::ach::{self, until_files};
 use crate::bank::Bank;
@@ -13,8 +15,10 @@ use crate::file_transport::{
 };
 use crate::live::{pay, reference, until, until_asked, with_bank};
 use crate::network::{Sends, beside, live};
+use crate::packs::until as until_it_holds;
 use crate::restores::{Backup, back_up, copy, file, quarantine, release, server, start_again};
 use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira};
+use crate::under_way::until_it_waits;
 
 /// Puts the copy back and lets the host run on.
 async fn put_back_under(host: &TestHost, backup: &Backup) {
@@ -33,15 +37,11 @@ async fn put_back_under(host: &TestHost, backup: &Backup) {
 
 async fn until_quarantine(host: &TestHost) {
     let path = "/admin/v1/quarantine";
-    for _ in 0..3_000 {
-        // The database may be away for a moment.
-        let answer = host.send(Method::GET, path, OPERATOR_TOKEN, &[], None).await;
-        if answer.json["is_active"] == true {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    panic!("nobody has noticed");
+    // The database may be away for a moment.
+    let is_active = async || {
+        host.send(Method::GET, path, OPERATOR_TOKEN, &[], None).await.json["is_active"] == true
+    };
+    until_it_holds("somebody has noticed", is_active).await;
 }
 
 /// The writer's connection breaks while an attempt is being committed, and leads to another
@@ -65,22 +65,10 @@ async fn what_was_about_to_leave_as_connections_led_elsewhere_does_not() {
         let cut = "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_locks \
                    WHERE NOT granted AND relation = 'attempts'::regclass";
         assert_eq!(host.count(cut).await, 1);
-        for _ in 0..2_000 {
-            if db.has_moved() {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
-        assert!(db.has_moved());
+        until_it_holds("it has moved", async || db.has_moved()).await;
         held.commit().await.expect("let go");
         host.until_count("SELECT COUNT(*) FROM attempts", 2).await;
-        for _ in 0..2_000 {
-            if quarantine(host).await["is_active"] == true {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
-        assert_eq!(quarantine(host).await["is_active"], true);
+        until_quarantine(host).await;
         host.until_count("SELECT COUNT(*) FROM transfers WHERE lease_until > 0", 0).await;
         assert_eq!(bank.transfers().await.len(), 1, "it left");
         release(host).await;
@@ -113,8 +101,8 @@ async fn a_database_that_is_put_back_under_a_running_host_is_noticed() {
         host.until_count(cases, 1).await;
         let id = pay(host, "0123456785").await.ok().id();
         assert_eq!(host.pay("paid", naira(100_000)).await.ok().status_word(), "paid");
-        host.advance(60);
-        until(host, &id, "queued").await;
+        host.advance(61);
+        until_it_waits(host, &id, "quarantine").await;
         assert_eq!(bank.transfers().await.len(), 2, "it left");
         host.prove().await;
     })
@@ -147,23 +135,124 @@ async fn a_database_that_is_younger_than_it_was_is_not_trusted(
 ) {
     with_bank(engine, async |host, bank| {
         let folder = host.app().config.data.dir.join("epochs");
-        let has_beaten =
-            || std::fs::read_dir(&folder).is_ok_and(|mut found| found.next().is_some());
-        for _ in 0..2_000 {
-            if has_beaten() {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        assert!(folder.read_dir().is_ok_and(|mut found| found.next().is_some()), "no mark");
         host.run(&["UPDATE meta SET value = '0' WHERE key = 'epoch'".to_owned()]).await;
         until_quarantine(host).await;
         let reasons = quarantine(host).await["reasons"].to_string();
         assert!(reasons.contains("younger"), "{reasons}");
-        pay(host, "0123456785").await.ok();
-        host.advance(60);
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        let id = pay(host, "0123456785").await.ok().id();
+        host.advance(61);
+        until_it_waits(host, &id, "quarantine").await;
         assert_eq!(bank.transfers().await.len(), 0, "it left");
         release(host).await;
+    })
+    .await;
+}
+
+/// An old server that comes back knows nothing of the release that this host has seen: that it says
+/// nothing of a quarantine does not open the gate, nor does the way back.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_before_a_release_is_not_trusted(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let list = async || -> String {
+            let sql = "SELECT value FROM meta WHERE key = 'incarnations'";
+            sqlx::query_scalar(sql).fetch_one(host.app().db.pool()).await.expect("a list")
+        };
+        let lead_to = async |list: &str| {
+            let list = format!("UPDATE meta SET value = '{list}' WHERE key = 'incarnations'");
+            let silent = "UPDATE meta SET value = '' WHERE key = 'quarantine'".to_owned();
+            host.run(&[list, silent]).await;
+        };
+        let before = list().await;
+        quarantine_and_release(host).await;
+        let after = list().await;
+        lead_to(&before).await;
+        until_quarantine(host).await;
+        lead_to(&after).await;
+        until_quarantine(host).await;
+        let id = pay(host, "0123456785").await.ok().id();
+        host.advance(61);
+        until_it_waits(host, &id, "quarantine").await;
+        assert_eq!(bank.transfers().await.len(), 0, "it left");
+        // Whoever says that this is the one is believed.
+        release(host).await;
+        until_over(host).await;
+        host.advance(61);
+        until(host, &id, "processing").await;
+    })
+    .await;
+}
+
+/// Writes intents to a journal of this host, oldest first: what left, and over which attempt.
+fn intend(host: &TestHost, attempts: impl Iterator<Item = (Moment, String)>) {
+    let folder = host.app().config.data.dir.join("intents");
+    let folder = folder.read_dir().expect("a folder").next().expect("one").expect("one").path();
+    let lines = attempts.map(|(at, attempt)| {
+        let intent = json!({
+            "at_us": at.micros(), "transfer_id": format!("of_{attempt}"), "attempt_id": attempt,
+            "route": "ngn_nip", "rail": "nip", "reference": attempt, "currency": "NGN",
+            "amount_minor": 100_000, "merchant_id": host.merchant.id,
+        });
+        format!("{intent}\n")
+    });
+    let day = host.clock.now().to_string()[..10].to_owned();
+    std::fs::write(folder.join(format!("{day}.77.jsonl")), lines.collect::<String>())
+        .expect("told");
+}
+
+const FORGOTTEN: &str = "SELECT COUNT(*) FROM cases WHERE kind = 'forgotten_transfer'";
+
+/// Whatever left after it is known: an intent is written as something leaves, and the attempt of what
+/// goes by file, or once more, is older than the backup.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_forgotten_is_found_behind_many_that_are_known(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let known = pay(host, "0123456785").await.ok().id();
+        until(host, &known, "paid").await;
+        let sql = format!("SELECT id FROM attempts WHERE transfer_id = '{known}'");
+        let attempt: String = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+            .fetch_one(host.app().db.pool())
+            .await
+            .expect("one");
+        host.advance(600);
+        let now = host.clock.now();
+        let forgotten = std::iter::once((now, "forgotten".to_owned()));
+        intend(host, forgotten.chain(std::iter::repeat_n((now, attempt), 450)));
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        start_again(host, bank, Sends::Yes).await;
+        assert_eq!(host.count(FORGOTTEN).await, 1);
+        assert_eq!(quarantine(host).await["forgotten"], 1);
+        release(host).await;
+        until_over(host).await;
+    })
+    .await;
+}
+
+/// A database may be put back by less than the time between two marks: then nothing but the journal
+/// tells. Each of very many gets its case, once.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_forgotten_within_a_heartbeat_is_noticed(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let now = host.clock.now();
+        intend(host, (0..450).map(|number| (now, format!("forgotten_{number}"))));
+        until_shut(host).await;
+        host.until_count(FORGOTTEN, 450).await;
+        assert_eq!(quarantine(host).await["forgotten"], 450);
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        start_again(host, bank, Sends::Yes).await;
+        assert_eq!(host.count(FORGOTTEN).await, 450);
+        assert_eq!(quarantine(host).await["forgotten"], 450);
+        release(host).await;
+        until_over(host).await;
     })
     .await;
 }
@@ -206,24 +295,16 @@ async fn set_aside(host: &mut TestHost, bank: &Bank, ending: &str) -> Backup {
     Backup { place }
 }
 
+fn is_shut(host: &TestHost) -> bool {
+    host.app().transfers.quarantine.is_closed()
+}
+
 async fn until_over(host: &TestHost) {
-    for _ in 0..3_000 {
-        if !host.app().transfers.quarantine.is_closed() {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    panic!("the gate stays shut");
+    until_it_holds("the gate is open", async || !is_shut(host)).await;
 }
 
 async fn until_shut(host: &TestHost) {
-    for _ in 0..3_000 {
-        if host.app().transfers.quarantine.is_closed() {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    panic!("the gate stays open");
+    until_it_holds("the gate is shut", async || is_shut(host)).await;
 }
 
 const MADE_YOUNGER: &str = "UPDATE meta SET value = CAST(CAST(value AS BIGINT) - 1000 AS TEXT) \
@@ -251,7 +332,7 @@ async fn an_old_server_that_comes_and_goes_opens_no_gate() {
         until_quarantine(host).await;
         let id = pay(host, "0123456785").await.ok().id();
         host.advance(61);
-        until(host, &id, "queued").await;
+        until_it_waits(host, &id, "quarantine").await;
         assert_eq!(bank.transfers().await.len(), 0, "it left");
         release(host).await;
         host.advance(61);
@@ -261,7 +342,7 @@ async fn an_old_server_that_comes_and_goes_opens_no_gate() {
 }
 
 /// Waits until no connection is left that leads to what was put away.
-async fn settle(host: &TestHost) {
+async fn until_reconnected(host: &TestHost) {
     let mut answered = 0;
     for _ in 0..500 {
         let sql = sqlx::query_scalar::<_, i64>("SELECT COUNT(*) FROM meta");
@@ -284,13 +365,13 @@ async fn what_is_put_back_in_a_quarantine_is_noticed_as_well() {
         host.pay("paid", naira(100_000)).await.ok();
         put_back_under(host, &old).await;
         until_quarantine(host).await;
-        settle(host).await;
+        until_reconnected(host).await;
         let serials = "SELECT next FROM serials WHERE id = 'transfers'";
         let moved_on = host.count(serials).await;
         host.pay("paid", naira(100_000)).await.ok();
         put_back_under(host, &old).await;
         until_quarantine(host).await;
-        settle(host).await;
+        until_reconnected(host).await;
         host.until_count(&format!("SELECT ({serials}) / 10000000"), moved_on / 10_000_000).await;
         host.pay("paid", naira(100_000)).await.ok();
         assert_eq!(host.count(serials).await / 10_000_000, 1, "once for each");
@@ -340,7 +421,7 @@ async fn a_release_that_cannot_be_remembered_opens_the_gate_later(
         std::fs::create_dir(&in_the_way).expect("made");
         release(host).await;
         tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
-        assert!(host.app().transfers.quarantine.is_closed(), "it would not be known after a start");
+        assert!(is_shut(host), "it would not be known after a start");
         std::fs::remove_dir(&in_the_way).expect("removed");
         until_over(host).await;
         assert_eq!(quarantine(host).await["is_active"], false);
@@ -365,7 +446,7 @@ async fn two_hosts_leave_a_quarantine_together() {
         until_over(&other).await;
         tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
         for host in [host, &other] {
-            assert!(!host.app().transfers.quarantine.is_closed());
+            assert!(!is_shut(host));
             assert_eq!(quarantine(host).await["is_active"], false);
         }
         other.close().await;
@@ -380,7 +461,7 @@ async fn a_host_whose_file_is_replaced_stops_by_itself() {
         let backup = back_up(host).await;
         start_again(host, bank, Sends::Yes).await;
         put_back_under(host, &backup).await;
-        assert!(host.app().transfers.quarantine.is_closed());
+        assert!(is_shut(host));
         let app = host.app().clone();
         let running = host.running.take().expect("a host").run(std::future::pending());
         let ended = tokio::time::timeout(std::time::Duration::from_secs(30), running).await;

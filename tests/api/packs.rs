@@ -152,7 +152,7 @@ pub(crate) async fn audited(host: &TestHost) -> Vec<(String, String)> {
 
 /// Waits until something holds, or fails.
 pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
-    for _ in 0..2_000 {
+    for _ in 0..3_000 {
         if holds().await {
             return;
         }

@@ -7,7 +7,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::ach::until_files;
-use crate::alerts::{let_them_look, until_open, until_over};
+use crate::alerts::{advance_until_open, until_over};
 use crate::hostile::{Till, attempt, built, hostile, packed};
 use crate::hostile_files::{hours_pass, join, made};
 use crate::lanes::{patch, route};
@@ -360,9 +360,8 @@ async fn payouts_whose_rail_is_not_there_are_told_of(
         std::fs::remove_file(folder.join("hostile.wasm")).expect("removed");
         start(host).await;
         until_it_waits(host, &id, "any_route").await;
-        let_them_look().await;
-        host.advance(301);
-        let alert = until_open(host, "no_route").await;
+        // Its five minutes begin when somebody has looked first.
+        let alert = advance_until_open(host, 301, "no_route").await;
         let summary = alert["summary"].as_str().expect("what");
         assert!(summary.contains("The rail hostile of"), "{alert}");
         assert_eq!(alert["count"], 1, "{alert}");

@@ -13,7 +13,7 @@ use crate::env::Env;
 use crate::error::Problem;
 use crate::id::RouteId;
 use crate::money::{Currency, Minor};
-use crate::rails::sql;
+use crate::rails::{Route, sql};
 use crate::transfers::lanes::Health;
 use crate::transfers::{backlog, work};
 use crate::{anchors, notifications, rules};
@@ -82,7 +82,7 @@ pub(super) async fn collect(
     matters.extend(not_told(app).await?);
     matters.extend(no_route(app, host, lasting).await?);
     matters.extend(left_alone(app, host, lasting).await?);
-    matters.extend(journal(app, host).await);
+    matters.extend(intents_unwritten(app, host).await);
     matters.extend(anchor(app, host, lasting).await);
     lasting.before = std::mem::take(&mut lasting.now);
     matters.extend(rate_sources(app, host));
@@ -223,7 +223,7 @@ async fn no_route(app: &App, host: &str, lasting: &mut Lasting) -> Result<Vec<Ma
     Ok(matters)
 }
 
-/// What waits for a route that this host cannot use at all.
+/// Live work of a route that this host cannot use at all.
 async fn without_rail(
     pool: &AnyPool,
     lane: &RouteId,
@@ -231,17 +231,22 @@ async fn without_rail(
 ) -> Result<Option<Matter>, Problem> {
     let count = backlog::count_live(pool, lane).await?;
     let known = sql::list_routes(pool).await?;
-    let gone = known.iter().find(|route| route.id == *lane).map_or_else(
-        || format!("The route {lane} is gone"),
-        |route| format!("The rail {} of {} is not loaded on this host", route.rail, route.name),
-    );
+    let (gone, advice) = match known.iter().find(|route| route.id == *lane) {
+        None => (
+            format!("The route {lane} is gone"),
+            "What it has left to do is listed by railhead admin under-way",
+        ),
+        Some(Route { name, rail, .. }) => (
+            format!("The rail {rail} of {name} is not loaded on this host"),
+            "Put the rail's file into modules.dir, and start the host again, unless others have it; \
+             what waits is listed by railhead admin under-way",
+        ),
+    };
     Ok((count > 0).then(|| Matter {
         key,
         kind: AlertKind::NoRoute,
-        summary: format!("{gone}: its payouts are neither sent nor asked about by it"),
-        advice: "Put the rail's file into modules.dir, and start the host again, unless others \
-                 have it; what waits is listed by railhead admin under-way"
-            .to_owned(),
+        summary: format!("{gone}: it neither sends its payouts nor asks about them"),
+        advice: advice.to_owned(),
         count,
         visibility: Visibility::ThisHost,
     }))
@@ -277,11 +282,11 @@ async fn left_alone(app: &App, host: &str, lasting: &mut Lasting) -> Result<Vec<
 }
 
 /// What is not written down does not leave: what is claimed here is put off again and again.
-async fn journal(app: &App, host: &str) -> Option<Matter> {
-    let why = app.transfers.intents.failure(app.now()).await?;
+async fn intents_unwritten(app: &App, host: &str) -> Option<Matter> {
+    let why = app.transfers.intents.retry_unwritten(app.now()).await?;
     Some(Matter {
-        key: format!("journal@{host}"),
-        kind: AlertKind::Journal,
+        key: format!("intents_unwritten@{host}"),
+        kind: AlertKind::IntentsUnwritten,
         summary: format!("What is about to leave cannot be written down: {why}"),
         advice: "Make room on the disk of data.dir, or mend it: until then nothing live leaves by \
                  this host. Stop it if another one could go on without it"

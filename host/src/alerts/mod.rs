@@ -37,7 +37,7 @@ pub enum AlertKind {
     /// Nothing live is sent.
     Quarantine,
     /// A host cannot write down what is about to leave, and so sends nothing live.
-    Journal,
+    IntentsUnwritten,
     /// No rates come from a provider.
     RateSource,
     /// The books were not anchored.
@@ -59,7 +59,7 @@ impl AlertKind {
             Self::RouteLeftAlone => "route_left_alone",
             Self::NoRoute => "no_route",
             Self::Quarantine => "quarantine",
-            Self::Journal => "journal",
+            Self::IntentsUnwritten => "intents_unwritten",
             Self::RateSource => "rate_source",
             Self::AnchorMissed => "anchor_missed",
             Self::NotTold => "not_told",
@@ -154,7 +154,7 @@ pub struct AlertView {
     #[schema(example = "alert_01kaz3v8d1f7wq5n2x4y6z8ab9")]
     pub id: String,
     /// What kind of thing is the matter: `cases`, `suspense`, `rules_held`, `route_left_alone`,
-    /// `no_route`, `quarantine`, `journal`, `rate_source`, `anchor_missed` or `not_told`.
+    /// `no_route`, `quarantine`, `intents_unwritten`, `rate_source`, `anchor_missed` or `not_told`.
     #[schema(example = "cases")]
     pub kind: &'static str,
     /// `open`, `acknowledged` or `ended`.

@@ -298,9 +298,9 @@ impl Settings {
     ///
     /// # Errors
     /// `currency_not_active`, `fx_features_not_enabled`.
-    pub fn may_pay_in(&self, currency: Currency, env: Env) -> Result<(), Problem> {
+    pub fn refuse_currency(&self, currency: Currency, env: Env) -> Result<(), Problem> {
         if !self.is_active(currency) {
-            return Err(Problem::new(ErrorCode::CurrencyNotActive).field("currency"));
+            return Err(inactive_currency());
         }
         let is_international = INTERNATIONAL.contains(&currency.as_str());
         match is_international && !self.has(Feature::InternationalAccounts, env) {
@@ -320,6 +320,12 @@ impl Settings {
     pub fn is_active(&self, currency: Currency) -> bool {
         self.currencies.as_ref().is_none_or(|active| active.contains(&currency))
     }
+}
+
+/// A currency that nobody knows, or that the merchant does not use.
+#[must_use]
+pub fn inactive_currency() -> Problem {
+    Problem::new(ErrorCode::CurrencyNotActive).field("currency")
 }
 
 /// The timezone of a country's merchants, where they name none; UTC where it is not known here.

@@ -215,17 +215,21 @@ pub async fn update(
         return Err(Problem::because(ErrorCode::InvalidField, message).field("name"));
     }
     texts::NAME.check("name", body.name.as_deref())?;
-    let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-    texts::EMAIL.check("email", given(&body.email).as_deref())?;
-    texts::PHONE.check("phone", given(&body.phone).as_deref())?;
+    // What is sent empty is taken away.
+    let changed = |sent: &Option<String>, before: &Option<String>| match sent {
+        None => before.clone(),
+        Some(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
+    };
+    texts::EMAIL.check("email", changed(&body.email, &None).as_deref())?;
+    texts::PHONE.check("phone", changed(&body.phone, &None).as_deref())?;
     let before = active(&app, &caller, &id).await?;
     if before.is_blacklisted {
         return Err(Problem::new(ErrorCode::BeneficiaryBlacklisted));
     }
     let mut after = Beneficiary {
         name: body.name.clone().unwrap_or_else(|| before.name.clone()),
-        email: body.email.as_ref().map_or_else(|| before.email.clone(), |_| given(&body.email)),
-        phone: body.phone.as_ref().map_or_else(|| before.phone.clone(), |_| given(&body.phone)),
+        email: changed(&body.email, &before.email),
+        phone: changed(&body.phone, &before.phone),
         updated_at: app.now(),
         ..before.clone()
     };

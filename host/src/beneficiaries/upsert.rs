@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::audit::{self, masked, masked_fields};
+use crate::auth::merchant::inactive_currency;
 use crate::caller::Caller;
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
@@ -192,9 +193,8 @@ async fn understand(
         };
         text(name).and_then(|value| value.ok_or_else(missing))
     };
-    let unknown = || Problem::new(ErrorCode::CurrencyNotActive).field("currency");
-    let currency = Currency::parse(&required("currency")?).ok_or_else(unknown)?;
-    caller.merchant.settings.may_pay_in(currency, caller.key.env)?;
+    let currency = Currency::parse(&required("currency")?).ok_or_else(inactive_currency)?;
+    caller.merchant.settings.refuse_currency(currency, caller.key.env)?;
     let given = |name: &str| text(name).ok().flatten();
     let choice =
         Choice { usual: caller.merchant.settings.usual_method(currency), ..Choice::by(&given) };

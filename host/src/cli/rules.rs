@@ -234,8 +234,8 @@ impl Host<'_> {
         let before = items(&packs).find(is_it);
         let before = before.ok_or_else(|| {
             format!(
-                "no earlier version of {name} has decided for {scope}: name one that shall decide \
-                 (railhead rules activate), or take the pack away (railhead rules retire)"
+                "there is no version of {name} to go back to for {scope}: say which (railhead rules \
+                 rollback {name} VERSION), or take the pack out (railhead rules retire)"
             )
         })?;
         Ok(word(before, "version"))

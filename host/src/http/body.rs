@@ -19,8 +19,10 @@ use sha2::{Digest as _, Sha256};
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 
-/// Longest explanation of what is wrong with a field, and of what is expected in its place.
-const WHY_BYTES_MAX: (usize, usize) = (200, 2_000);
+/// Longest explanation of what is wrong with a field.
+const SENT_BYTES_MAX: usize = 200;
+/// And of what is expected in its place.
+const EXPECTED_BYTES_MAX: usize = 2_000;
 
 /// A JSON object, read into `T`. Fields that `T` does not know are ignored, so that clients
 /// may send newer ones.
@@ -204,7 +206,7 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 fn shortened(why: &str) -> String {
     let cut = |text: &str, most| text[..text.floor_char_boundary(most)].to_owned();
     let (sent, expected) = why.split_at(why.rfind(", expected ").unwrap_or(why.len()));
-    cut(sent, WHY_BYTES_MAX.0) + &cut(expected, WHY_BYTES_MAX.1)
+    cut(sent, SENT_BYTES_MAX) + &cut(expected, EXPECTED_BYTES_MAX)
 }
 
 /// The field that is sent twice, if that is why.

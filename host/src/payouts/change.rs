@@ -213,8 +213,8 @@ async fn refuse_unpayable(app: &App, payout: &Payout) -> Result<(), Problem> {
     let merchant = app.directory.merchant(&payout.merchant_id).await?;
     let merchant = merchant.ok_or_else(|| Problem::internal("a payout without a merchant"))?;
     merchant.status.refuse_inactive()?;
-    let may = merchant.settings.may_pay_in(payout.currency, payout.env);
-    may.map_err(Problem::without_field)?;
+    let usable = merchant.settings.refuse_currency(payout.currency, payout.env);
+    usable.map_err(Problem::without_field)?;
     let most = fx::refuse_spending(&merchant, (payout.currency, payout.costs.amount));
     most.map_err(Problem::without_field)?;
     let owner = (&payout.merchant_id, payout.env);

@@ -55,6 +55,7 @@ pub(super) async fn create(
     let (merchant, env) = caller.owner();
     let id: PayoutId = app.ids.id();
     let reservation = Reservation {
+        // Short, unlike others: every payout leaves one of these.
         key: format!("{merchant}/{env}/po/{}", key.as_str()),
         fingerprint: body.fingerprint(PATH),
         subject: body.value.subject(),

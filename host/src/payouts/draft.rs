@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::app::App;
-use crate::auth::merchant::PayerMode;
+use crate::auth::merchant::{PayerMode, inactive_currency};
 use crate::caller::Caller;
 use crate::clock::Moment;
 use crate::conversions::Plan;
@@ -74,7 +74,7 @@ pub async fn prepare(
     scenario: Option<String>,
 ) -> Result<Draft, Problem> {
     let (merchant, env) = caller.owner();
-    caller.merchant.settings.may_pay_in(request.currency, env)?;
+    caller.merchant.settings.refuse_currency(request.currency, env)?;
     let saved = saved(app, caller, request).await?;
     let (rail, method) = serving((app, caller), request, saved.as_ref())?;
     let (wallet_id, wallet_since) = wallet(app, caller, request).await?;
@@ -277,10 +277,6 @@ async fn amount(
     }
 }
 
-fn inactive() -> Problem {
-    Problem::new(ErrorCode::CurrencyNotActive).field("currency")
-}
-
 /// What would be turned away in the end is turned away before a network is asked; a batch is before
 /// its rows are looked at.
 fn refuse_late(app: &App, kind: PayoutKind, wallet: &WalletId) -> Result<(), Problem> {
@@ -301,7 +297,7 @@ async fn wallet(
         (None, Some(wallet)) => Ok(wallet),
         (Some(named), Some(wallet)) if named == wallet.0.as_str() => Ok(wallet),
         (Some(_), _) => Err(Problem::new(ErrorCode::PayoutWalletNotFound).field("wallet_id")),
-        (None, None) => Err(inactive()),
+        (None, None) => Err(inactive_currency()),
     }
 }
 

@@ -115,7 +115,7 @@ pub(super) async fn quote(
     let unsupported = || wrong(ErrorCode::UnsupportedCurrency, "currency");
     let currency = Currency::parse(code).ok_or_else(unsupported)?;
     let settings = &caller.merchant.settings;
-    settings.may_pay_in(currency, caller.key.env).map_err(as_unsupported)?;
+    settings.refuse_currency(currency, caller.key.env).map_err(as_unsupported)?;
     let asked = request.asked(currency)?;
     if let Asked::Across(_) = asked {
         fx::refuse_played(scenario)?;

@@ -46,7 +46,7 @@ pub struct CreatePayout {
     /// Your own word for that customer; at most 64 characters.
     #[schema(max_length = 64)]
     pub customer_reference: Option<String>,
-    /// The customer that pays (GBP, USD, EUR, CAD).
+    /// The customer that pays (GBP, USD, EUR, CAD). There are none yet: leave it out.
     #[schema(max_length = 128)]
     pub sender_customer_id: Option<String>,
     /// Who pays, for compliance.

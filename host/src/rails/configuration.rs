@@ -7,13 +7,15 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
+use crate::db::Moves;
 use crate::id::RouteId;
 use crate::keyring::Keyring;
 
 use super::ready::ReadyRoute;
 
-/// A failover forgets no more than this, or a person has to look anyway.
-const SETTLED_AFTER: Duration = Duration::from_secs(10);
+/// What was committed this long ago is not written once more: whatever a failover forgets is younger,
+/// or a quarantine has begun.
+const WRITTEN_FOR_SURE_AFTER: Duration = Duration::from_secs(10);
 
 /// How a route was set, and by which version of its rail, for ever: very many attempts name the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,12 +59,11 @@ impl RouteConfiguration {
     }
 }
 
-/// A route's configuration, and since when the database is known to have it: with how often
-/// connections had led to another one by then, which may have forgotten it.
+/// A route's configuration, and since when the database that connections lead to is known to have it.
 #[derive(Default)]
 pub(super) struct Configured {
     configuration: OnceLock<Arc<RouteConfiguration>>,
-    written: Mutex<Option<(u64, Instant)>>,
+    written: Mutex<Option<(Moves, Instant)>>,
 }
 
 impl ReadyRoute {
@@ -74,13 +75,13 @@ impl ReadyRoute {
 
     /// Whether the database has that for sure. Otherwise it goes with whatever names it.
     #[must_use]
-    pub fn is_written_down(&self, moves: u64) -> bool {
+    pub fn is_known_written(&self, moves: Moves) -> bool {
         let written = *self.configured.written.lock().unwrap_or_else(PoisonError::into_inner);
-        written.is_some_and(|(then, at)| then == moves && at.elapsed() >= SETTLED_AFTER)
+        written.is_some_and(|(then, at)| then == moves && at.elapsed() >= WRITTEN_FOR_SURE_AFTER)
     }
 
     /// It went with something that is committed; `moves` is as of before.
-    pub fn write_down(&self, moves: u64) {
+    pub fn note_written(&self, moves: Moves) {
         let mut written = self.configured.written.lock().unwrap_or_else(PoisonError::into_inner);
         if written.is_none_or(|(then, _)| then != moves) {
             *written = Some((moves, Instant::now()));

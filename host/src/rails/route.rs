@@ -563,7 +563,7 @@ fn network(
     Ok(Target::Network(Network::new((scheme, host, port), base, tls, allowed)))
 }
 
-/// What its rail lacks that has paid by its method until its last version.
+/// What is missing where the loaded version of its rail has no such method.
 fn without_method(route: &Route, declaration: &Declaration) -> Option<String> {
     let Route { currency, method, rail, .. } = route;
     let is_known = declaration.method(*currency, method).is_some();

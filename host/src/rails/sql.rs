@@ -1,6 +1,6 @@
 //! Statements about routes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
@@ -77,7 +77,7 @@ pub static ROUTE_VERSIONS: Lookup =
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn first_seen(pool: &AnyPool) -> Result<HashMap<String, i64>, sqlx::Error> {
+pub async fn list_first_seen(pool: &AnyPool) -> Result<HashMap<String, i64>, sqlx::Error> {
     let sql = "SELECT name, MIN(created_at) FROM rail_versions GROUP BY name";
     let seen: Vec<(String, i64)> = sqlx::query_as(sql).fetch_all(pool).await?;
     Ok(seen.into_iter().collect())
@@ -87,7 +87,7 @@ pub async fn first_seen(pool: &AnyPool) -> Result<HashMap<String, i64>, sqlx::Er
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn kept_units(pool: &AnyPool) -> Result<HashMap<String, u8>, sqlx::Error> {
+pub async fn list_exponents(pool: &AnyPool) -> Result<HashMap<String, u8>, sqlx::Error> {
     let sql = "SELECT key, value FROM meta WHERE key LIKE 'exponent_of/%'";
     let kept: Vec<(String, String)> = sqlx::query_as(sql).fetch_all(pool).await?;
     let read = |(key, value): (String, String)| {
@@ -100,11 +100,35 @@ pub async fn kept_units(pool: &AnyPool) -> Result<HashMap<String, u8>, sqlx::Err
 ///
 /// # Errors
 /// The database cannot be written.
-pub async fn keep_units(tx: &mut Tx, currency: Currency, exponent: u8) -> Result<(), sqlx::Error> {
+pub async fn update_exponent(
+    tx: &mut Tx,
+    currency: Currency,
+    exponent: u8,
+) -> Result<(), sqlx::Error> {
     let sql = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) \
                DO UPDATE SET value = excluded.value";
     let key = format!("exponent_of/{currency}");
     sqlx::query(sql).bind(key).bind(exponent.to_string()).execute(tx.conn()).await?;
+    Ok(())
+}
+
+/// What has got its routes once: rail, currency and method.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_seeded(pool: &AnyPool) -> Result<HashSet<String>, sqlx::Error> {
+    let sql = "SELECT substr(key, 11) FROM meta WHERE key LIKE 'routes_of/%'";
+    let seeded: Vec<String> = sqlx::query_scalar(sql).fetch_all(pool).await?;
+    Ok(seeded.into_iter().collect())
+}
+
+/// Remembers that something has got its routes.
+///
+/// # Errors
+/// The database cannot be written.
+pub async fn insert_seeded(tx: &mut Tx, what: &str) -> Result<(), sqlx::Error> {
+    let sql = "INSERT INTO meta (key, value) VALUES ($1, 'made') ON CONFLICT (key) DO NOTHING";
+    sqlx::query(sql).bind(format!("routes_of/{what}")).execute(tx.conn()).await?;
     Ok(())
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use moka::future::Cache;
-use sqlx::AnyPool;
 use tokio::sync::Mutex;
 
 use crate::clock::Moment;
@@ -33,7 +32,7 @@ pub struct RecipientDirectory {
     paid: Remembered<BeneficiaryId, ()>,
     turns: Cache<RecipientKey, Arc<Mutex<()>>>,
     named: Cache<RecipientKey, Resolution>,
-    pool: AnyPool,
+    db: Db,
     last_block: Cache<(), Option<Moment>>,
 }
 
@@ -73,7 +72,7 @@ impl RecipientDirectory {
                 .max_capacity(limits::CACHE_ENTRIES_MAX / 10)
                 .time_to_live(limits::NAME_REMEMBERED)
                 .build(),
-            pool: db.pool().clone(),
+            db: db.clone(),
             last_block: Cache::builder().time_to_live(limits::CACHE_FRESH).build(),
         }
     }
@@ -122,7 +121,7 @@ impl RecipientDirectory {
     ) -> Result<Arc<Known>, Problem> {
         let (merchant, identity) = (merchant.clone(), identity.to_owned());
         let key = RecipientKey { merchant, env, currency, identity };
-        let since = match self.known.get(&key).await {
+        let since = match self.known.get(&key, self.db.moves()).await {
             Ok(known) => return Ok(known),
             Err(since) => since,
         };
@@ -144,7 +143,7 @@ impl RecipientDirectory {
         owner: (&MerchantId, Env),
         which: (Currency, &str),
     ) -> Result<(), Problem> {
-        let last = self.last_block.try_get_with((), sql::last_block(&self.pool)).await;
+        let last = self.last_block.try_get_with((), sql::last_block(self.db.pool())).await;
         let last = last.map_err(Problem::internal)?;
         // Most of the time nobody has blocked anybody.
         if last.is_none_or(|last| last < at.before(limits::CLOCKS_APART)) {
@@ -198,7 +197,7 @@ impl RecipientDirectory {
         id: &BeneficiaryId,
         ask: impl Future<Output = Result<bool, sqlx::Error>>,
     ) -> Result<bool, sqlx::Error> {
-        let since = match self.paid.get(id).await {
+        let since = match self.paid.get(id, self.db.moves()).await {
             Ok(()) => return Ok(true),
             Err(since) => since,
         };

@@ -8,6 +8,7 @@ use std::time::Instant;
 use moka::future::Cache;
 
 use crate::config::limits;
+use crate::db::Moves;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{BeneficiaryId, MerchantId};
@@ -58,7 +59,8 @@ pub(super) struct SavedKey {
 }
 
 /// What is remembered of answers for a second after they were asked for. It forgets everything at
-/// once, what is being looked up included: an answer from before is not remembered after.
+/// once, what is being looked up included: an answer from before is not remembered after, nor what
+/// another database knew that connections led to.
 #[derive(Clone)]
 pub(super) struct Remembered<K, V> {
     values: Cache<K, (Since, V)>,
@@ -78,10 +80,12 @@ where
         Self { values, times_forgotten: Arc::default() }
     }
 
-    /// What is remembered under a key; otherwise since when an answer would be.
-    pub(super) async fn get(&self, key: &K) -> Result<V, Since> {
+    /// What is remembered under a key, where connections lead there; otherwise since when an answer
+    /// would be.
+    pub(super) async fn get(&self, key: &K, moves: Moves) -> Result<V, Since> {
         let now = Since {
             times_forgotten: self.times_forgotten.load(Ordering::SeqCst),
+            moves,
             asked_at: Instant::now(),
         };
         match self.values.get(key).await {
@@ -105,6 +109,7 @@ where
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Since {
     times_forgotten: u64,
+    moves: Moves,
     asked_at: Instant,
 }
 
@@ -112,7 +117,8 @@ impl Since {
     /// Whether an answer since then still counts: however late it came.
     fn is_fresh(self, now: Self) -> bool {
         let age = now.asked_at.saturating_duration_since(self.asked_at);
-        self.times_forgotten == now.times_forgotten && age < limits::CACHE_FRESH
+        let as_before = |it: Self| (it.times_forgotten, it.moves);
+        as_before(self) == as_before(now) && age < limits::CACHE_FRESH
     }
 }
 
@@ -123,30 +129,36 @@ mod tests {
     #[tokio::test]
     async fn an_answer_from_before_is_not_remembered_after() {
         let remembered = Remembered::<u32, &str>::new();
-        let Err(before) = remembered.get(&1).await else { panic!("nothing is known yet") };
+        let Err(before) = remembered.get(&1, Moves::default()).await else {
+            panic!("nothing is known yet")
+        };
         remembered.forget();
         remembered.insert(1, (before, "not blocked")).await;
-        let Err(after) = remembered.get(&1).await else { panic!("it was forgotten") };
+        let Err(after) = remembered.get(&1, Moves::default()).await else {
+            panic!("it was forgotten")
+        };
         assert!(after.is_fresh(after) && !before.is_fresh(after));
         let mut is_remembered = false;
         // A machine may stall for as long as answers are fresh.
         for _ in 0..3 {
             let now = Since { asked_at: Instant::now(), ..after };
             remembered.insert(1, (now, "blocked")).await;
-            is_remembered |= remembered.get(&1).await.is_ok();
+            is_remembered |= remembered.get(&1, Moves::default()).await.is_ok();
         }
         assert!(is_remembered);
         remembered.forget();
-        assert!(remembered.get(&1).await.is_err());
+        assert!(remembered.get(&1, Moves::default()).await.is_err());
     }
 
     /// Another host may have changed it since it was asked for.
     #[tokio::test]
     async fn an_answer_that_came_late_is_not_remembered_for_longer() {
         let remembered = Remembered::<u32, &str>::new();
-        let Err(now) = remembered.get(&1).await else { panic!("nothing is known yet") };
+        let Err(now) = remembered.get(&1, Moves::default()).await else {
+            panic!("nothing is known yet")
+        };
         let before = now.asked_at.checked_sub(limits::CACHE_FRESH).expect("the machine is up");
         remembered.insert(1, (Since { asked_at: before, ..now }, "not blocked")).await;
-        assert!(remembered.get(&1).await.is_err());
+        assert!(remembered.get(&1, Moves::default()).await.is_err());
     }
 }

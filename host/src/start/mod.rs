@@ -224,7 +224,7 @@ async fn gate(
     config: &Config,
     sources: (&Clock, &Arc<IdGenerator>),
 ) -> Result<(Quarantine, IntentJournal), StartError> {
-    let (gate, folder) = Quarantine::open(db, &config.data.dir, sources).await?;
+    let (gate, folder) = Quarantine::of(db, &config.data.dir, sources).await?;
     gate.attend(writer).await?;
     let intents = IntentJournal::open(&folder, sources.0.now())
         .map_err(|cause| format!("the intent journal {}: {cause}", folder.display()))?;

@@ -19,18 +19,18 @@ pub(super) async fn registered(
     db: &Db,
     (ids, clock): (&IdGenerator, &Clock),
 ) -> Result<Arc<Registry>, StartError> {
-    let seen = sql::first_seen(db.pool()).await?;
+    let seen = sql::list_first_seen(db.pool()).await?;
     rails.sort_by_key(|rail| seen.get(&rail.declaration.rail.name).copied().unwrap_or(i64::MAX));
     let rails = Arc::new(Registry::of(rails)?);
-    keep_units(db, &rails).await?;
+    refuse_other_exponents(db, &rails).await?;
     seed_routes(db, &rails, ids, clock).await?;
     Ok(rails)
 }
 
 /// Amounts are whole numbers of a unit: whoever counts in another one than the books would pay a
-/// hundred times as much, or a hundredth.
-async fn keep_units(db: &Db, rails: &Registry) -> Result<(), StartError> {
-    let known = sql::kept_units(db.pool()).await?;
+/// hundred times as much, or a hundredth. What is new is remembered.
+async fn refuse_other_exponents(db: &Db, rails: &Registry) -> Result<(), StartError> {
+    let known = sql::list_exponents(db.pool()).await?;
     let rails = rails.all();
     let terms = rails.iter().flat_map(|rail| {
         let name = &rail.declaration.rail.name;
@@ -55,7 +55,7 @@ async fn keep_units(db: &Db, rails: &Registry) -> Result<(), StartError> {
     }
     let mut tx = db.write().await?;
     for (currency, exponent) in new {
-        sql::keep_units(&mut tx, currency, exponent).await?;
+        sql::update_exponent(&mut tx, currency, exponent).await?;
     }
     Ok(tx.commit().await?)
 }
@@ -69,16 +69,15 @@ async fn seed_routes(
     clock: &Clock,
 ) -> Result<(), StartError> {
     let known = sql::list_routes(db.pool()).await?;
-    let sql = "SELECT key FROM meta WHERE key LIKE 'routes_of/%'";
-    let seen: Vec<String> = sqlx::query_scalar(sql).fetch_all(db.pool()).await?;
-    warn_of_useless(&known, rails);
+    let seen = sql::list_seeded(db.pool()).await?;
+    warn_of_unserved(&known, rails);
     let names = known.iter().map(|route| (route.name.clone(), route.rail.clone()));
     let mut taken: HashMap<String, String> = names.collect();
     let (mut marks, mut rows) = (Vec::new(), Vec::new());
     for rail in rails.all() {
         let name = &rail.declaration.rail.name;
         for MethodTerms { name: method, currency, .. } in &rail.declaration.methods {
-            let mark = format!("routes_of/{name}/{currency}/{method}");
+            let mark = format!("{name}/{currency}/{method}");
             if seen.contains(&mark) {
                 continue;
             }
@@ -125,30 +124,27 @@ async fn seed_routes(
     // Only now: a start that was cut off before makes them again, and none of them twice.
     let mut tx = db.write().await?;
     for mark in &marks {
-        let sql = "INSERT INTO meta (key, value) VALUES ($1, 'made') ON CONFLICT (key) DO NOTHING";
-        sqlx::query(sql).bind(mark).execute(tx.conn()).await?;
+        sql::insert_seeded(&mut tx, mark).await?;
     }
     tx.commit().await?;
     Ok(())
 }
 
 /// Routes that no rail serves any more.
-fn warn_of_useless(known: &[Route], rails: &Registry) {
-    for route in known {
-        let (name, rail) = (&route.name, &route.rail);
-        match rails
-            .get(rail)
-            .map(|it| it.declaration.method(route.currency, &route.method).is_some())
-        {
-            Some(true) => {}
-            Some(false) => {
-                let method = &route.method;
+fn warn_of_unserved(known: &[Route], rails: &Registry) {
+    for Route { name, rail, currency, method, .. } in known {
+        match rails.get(rail) {
+            None => {
+                tracing::warn!(
+                    route.name = name,
+                    rail,
+                    "its rail is not loaded: nobody sends or asks"
+                );
+            }
+            Some(loaded) if loaded.declaration.method(*currency, method).is_none() => {
                 tracing::warn!(route.name = name, rail, method, "its rail has no such method");
             }
-            None => {
-                let what = "its rail is not loaded: nobody sends or asks";
-                tracing::warn!(route.name = name, rail, "{what}");
-            }
+            Some(_) => {}
         }
     }
 }

@@ -194,16 +194,25 @@ pub static ATTEMPT_STATES: Update<Attempt> = Update {
     only_where: None,
 };
 
-/// What is read of attempts.
-const ATTEMPT: &str = "SELECT a.*, c.route_id, c.rail_version, c.rail_digest, c.fingerprint \
-    FROM attempts a LEFT JOIN route_configurations c ON c.id = a.configuration WHERE";
+const ATTEMPT: &str = "a.*, c.route_id, c.rail_version, c.rail_digest, c.fingerprint";
+
+/// An attempt whose configuration somebody has deleted is an error, and not overlooked.
+const JOINED: &str =
+    "FROM attempts a LEFT JOIN route_configurations c ON c.id = a.configuration WHERE";
+
+/// What is open over a route of which a byte may have left. Whatever is open has work that was sent,
+/// or that somebody had (see `work`).
+const OPEN_OVER: &str = "FROM transfers t JOIN attempts a ON a.transfer_id = t.id \
+    JOIN route_configurations c ON c.id = a.configuration \
+    WHERE (t.stage = 'sent' OR t.lease_until > 0) AND c.route_id = $1 AND a.state = 'open' \
+    AND a.bytes_left = 1";
 
 /// An object's attempts, oldest first.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn list_attempts(pool: &AnyPool, transfer: &str) -> Result<Vec<Attempt>, sqlx::Error> {
-    let sql = AssertSqlSafe(format!("{ATTEMPT} a.transfer_id = $1 ORDER BY a.id"));
+    let sql = AssertSqlSafe(format!("SELECT {ATTEMPT} {JOINED} a.transfer_id = $1 ORDER BY a.id"));
     let rows = sqlx::query(sql).bind(transfer).fetch_all(pool).await?;
     rows.iter().map(attempt).collect()
 }
@@ -220,8 +229,7 @@ pub async fn list_attempts_of(
     let columns = ["route_id", "rail_version", "rail_digest", "fingerprint"];
     let columns = columns.map(|column| format!("COALESCE(c.{column}, '') AS {column}")).join(", ");
     let sql = format!(
-        "SELECT a.*, {columns} FROM attempts a LEFT JOIN route_configurations c \
-         ON c.id = a.configuration WHERE {{these a.transfer_id}} ORDER BY a.transfer_id, a.id"
+        "SELECT a.*, {columns} {JOINED} {{these a.transfer_id}} ORDER BY a.transfer_id, a.id"
     );
     let rows = these.query(&sql).fetch_all(db).await?;
     rows.iter().map(attempt).collect()
@@ -242,7 +250,7 @@ pub async fn find_attempts(
         Subject::Reference(name) => ("a.rail = $1 AND a.rail_reference = $2", name),
         Subject::NetworkId(name) => ("a.rail = $1 AND a.network_id = $2 LIMIT 100", name),
     };
-    let sql = AssertSqlSafe(format!("{ATTEMPT} {wanted}"));
+    let sql = AssertSqlSafe(format!("SELECT {ATTEMPT} {JOINED} {wanted}"));
     let rows = sqlx::query(sql).bind(rail).bind(name).fetch_all(pool).await?;
     rows.iter().map(attempt).collect()
 }
@@ -256,7 +264,7 @@ pub(super) async fn list_in_file(
     file: &PaymentFileId,
 ) -> Result<Vec<Attempt>, sqlx::Error> {
     let wanted = "a.file_id = $1 AND a.state = 'open' ORDER BY a.id";
-    let sql = AssertSqlSafe(format!("{ATTEMPT} {wanted}"));
+    let sql = AssertSqlSafe(format!("SELECT {ATTEMPT} {JOINED} {wanted}"));
     let rows = sqlx::query(sql).bind(file.as_str()).fetch_all(pool).await?;
     rows.iter().map(attempt).collect()
 }
@@ -270,7 +278,7 @@ pub(super) async fn list_marked_in_file(
     file: &PaymentFileId,
 ) -> Result<Vec<Attempt>, sqlx::Error> {
     let wanted = "a.file_id = $1 AND a.state = 'closed' AND a.network_id IS NOT NULL ORDER BY a.id";
-    let sql = AssertSqlSafe(format!("{ATTEMPT} {wanted}"));
+    let sql = AssertSqlSafe(format!("SELECT {ATTEMPT} {JOINED} {wanted}"));
     let rows = sqlx::query(sql).bind(file.as_str()).fetch_all(pool).await?;
     rows.iter().map(attempt).collect()
 }
@@ -285,16 +293,12 @@ pub async fn count_ended_in_file(pool: &AnyPool, file: &PaymentFileId) -> Result
     sqlx::query_scalar(sql).bind(file.as_str()).fetch_one(pool).await
 }
 
-/// How many attempts over a route are open of which a byte may have left. Whatever is open has work
-/// that was sent, or that somebody had (see `work`).
+/// How many attempts over a route are open of which a byte may have left.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn count_open(pool: &AnyPool, route: &RouteId) -> Result<i64, sqlx::Error> {
-    let sql = "SELECT COUNT(*) FROM transfers t JOIN attempts a ON a.transfer_id = t.id \
-               JOIN route_configurations c ON c.id = a.configuration \
-               WHERE (t.stage = 'sent' OR t.lease_until > 0) AND c.route_id = $1 AND a.state = 'open' \
-               AND a.bytes_left = 1";
+    let sql = AssertSqlSafe(format!("SELECT COUNT(*) {OPEN_OVER}"));
     sqlx::query_scalar(sql).bind(route.as_str()).fetch_one(pool).await
 }
 
@@ -306,12 +310,11 @@ pub async fn list_open_configurations(
     pool: &AnyPool,
     route: &RouteId,
 ) -> Result<Vec<RouteConfiguration>, sqlx::Error> {
-    let sql = "SELECT DISTINCT a.configuration, c.route_id, c.rail_version, c.rail_digest, \
-               c.fingerprint FROM transfers t JOIN attempts a ON a.transfer_id = t.id \
-               JOIN route_configurations c ON c.id = a.configuration \
-               WHERE (t.stage = 'sent' OR t.lease_until > 0) \
-               AND c.route_id = $1 AND a.state = 'open' AND a.bytes_left = 1";
-    let rows = sqlx::query(sql).bind(route.as_str()).fetch_all(pool).await?;
+    let sql = format!(
+        "SELECT DISTINCT a.configuration, c.route_id, c.rail_version, c.rail_digest, c.fingerprint \
+         {OPEN_OVER}"
+    );
+    let rows = sqlx::query(AssertSqlSafe(sql)).bind(route.as_str()).fetch_all(pool).await?;
     rows.iter().map(configuration).collect()
 }
 

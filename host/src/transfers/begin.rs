@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::cases::{self, CaseKind};
 use crate::clock::Moment;
 use crate::config::limits;
+use crate::db::Moves;
 use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
@@ -17,6 +18,7 @@ use super::attempt::{self, Attempt, AttemptState};
 use super::calls::{self, Answered, Known};
 use super::carry::{Carry, Over, Then, Todo, is_blocked, is_not_now};
 use super::finding::{Earlier, Learnt};
+use super::intents::Intent;
 use super::lanes::{Place, Purpose, Reached};
 use super::order::{Failure, Feature, Order, OrderStage, Step, Writes};
 use super::sealed;
@@ -252,22 +254,38 @@ impl<'a, F: Feature> Carry<'a, F> {
             }
             Err(problem) => return Box::pin(self.lost(problem, before)).await.map(|()| Err(None)),
         }
-        over.route.write_down(moves);
+        over.route.note_written(moves);
         self.order.stage = OrderStage::UnderWay;
         Ok(Ok(self))
     }
 
+    /// Writes a live payment to the journal outside the database before it leaves.
+    pub(super) async fn intend(&self, attempt: &Attempt) -> std::io::Result<()> {
+        let order = &self.order;
+        if order.env == Env::Test {
+            return Ok(());
+        }
+        let intent = Intent::of(order, attempt, self.engine.now());
+        self.engine.intents.record(&intent).await
+    }
+
+    /// What was about to leave, and does not: it is asked about first.
+    pub(super) async fn put_off_unsent(self, route: &ReadyRoute) -> Result<Then<'a, F>, Problem> {
+        let next = self.next_question(route);
+        self.put_off(Vec::new(), next, None).await.map(|()| None)
+    }
+
     /// Adds a new attempt, with how its route is set where the database may not know that yet;
-    /// answers how often connections had led elsewhere until then.
+    /// answers where connections led then.
     pub(super) fn push_attempt(
         &self,
         rows: &mut Vec<RowChange>,
         (attempt, route): (&Attempt, &ReadyRoute),
-    ) -> u64 {
+    ) -> Moves {
         let db = &self.engine.db;
         let moves = db.moves();
         // As long as they lead elsewhere, each may lead to another place.
-        if db.has_moved() || !route.is_written_down(moves) {
+        if db.has_moved() || !route.is_known_written(moves) {
             rows.push(sql::CONFIGURATIONS.insert(&attempt.configuration));
         }
         rows.push(attempt::ATTEMPTS.insert(attempt));

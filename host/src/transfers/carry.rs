@@ -24,7 +24,6 @@ use super::begin::{CROWDED, Later};
 use super::calls::{Answered, Calls, untellable};
 use super::dispatch::Turn;
 use super::finding::{Earlier, Learnt};
-use super::intents::Intent;
 use super::lanes::Place;
 use super::order::{Feature, Order, OrderStage, Step, Writes};
 use super::stuck;
@@ -183,9 +182,8 @@ impl<'a, F: Feature> Carry<'a, F> {
     ) -> Result<Then<'a, F>, Problem> {
         let Over { attempt, route, kept, place } = over;
         if self.held_back().is_some() {
-            // The database moved while this was committed: it is asked about first.
-            let next = self.next_question(&route);
-            return self.put_off(Vec::new(), next, None).await.map(|()| None);
+            // The database moved while this was committed.
+            return self.put_off_unsent(&route).await;
         }
         let payment = self.calls().payment((&attempt, &route))?;
         if let Err(cause) = self.intend(&attempt).await {
@@ -196,6 +194,10 @@ impl<'a, F: Feature> Carry<'a, F> {
             let next = self.next_question(&route);
             let rows = vec![attempt::ATTEMPT_STATES.change(&unsent)];
             return self.put_off(rows, next, None).await.map(|()| None);
+        }
+        if self.held_back().is_some() {
+            // Whoever shut the gate meanwhile may not have seen that intent.
+            return self.put_off_unsent(&route).await;
         }
         let headers = scenario_header(self.order.scenario.as_deref());
         let seeds = self.calls().seeds(&attempt)?;
@@ -549,16 +551,6 @@ impl<'a, F: Feature> Carry<'a, F> {
         let due_at = self.next_question(route).at.min(self.engine.now().after(limits::LEASE));
         let (id, route_id) = (self.claim.id.clone(), route.route.id.clone());
         work::WORK_UNDER_WAY.change(&UnderWay { id, route_id, due_at })
-    }
-
-    /// Writes a live payment to the journal outside the database before it leaves.
-    async fn intend(&self, attempt: &Attempt) -> std::io::Result<()> {
-        let order = &self.order;
-        if order.env == Env::Test {
-            return Ok(());
-        }
-        let intent = Intent::of(order, attempt, self.engine.now());
-        self.engine.intents.record(&intent).await
     }
 }
 

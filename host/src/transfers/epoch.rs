@@ -86,12 +86,27 @@ impl Found {
             ("epoch", "1"),
             ("system", now.system.as_str()),
             ("timeline", timeline.as_str()),
+            // There is something to lock from the first one on.
+            ("quarantine", ""),
         ] {
             let sql = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING";
             sqlx::query(sql).bind(key).bind(value).execute(tx.conn()).await?;
         }
         tx.commit().await?;
         Self::read(db).await
+    }
+}
+
+impl Found {
+    /// Whether it is where its last release found it.
+    pub(super) fn is_where_it_was_released(&self) -> bool {
+        self.marks.identity.as_ref() == Some(&self.here)
+    }
+
+    /// Where it is, and in which stretch of its life.
+    pub(super) fn place(&self) -> String {
+        let Identity { system, timeline } = &self.here;
+        format!("{system}/{timeline}/{}", self.marks.incarnation())
     }
 }
 

@@ -28,32 +28,28 @@ const FILES_SKIPPED: i64 = 10_000;
 const FILES_OF_DAY_SKIPPED: i64 = 8;
 /// And entries in them.
 const ENTRIES_SKIPPED: i64 = 1_000_000;
-/// Intents looked up, newest first, before it is decided whether to go further back.
+/// Intents looked up together.
 const PORTION: usize = 200;
 const A_DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Intents of this host whose attempts the database does not know, and has no case about. A
-/// database that was restored lacks the newest ones: where it knows those, it knows all.
+/// Intents of this host whose attempts the database does not know, and has no case about, oldest
+/// first. It is looked back until whatever was made before is known: intents are written when
+/// something leaves, and the attempt of what goes by file, or once more, was made long before.
 pub(super) async fn payments(
     db: &Db,
     folder: &Path,
     now: Moment,
 ) -> Result<Vec<Intent>, QuarantineError> {
     let mut newest = Newest::open(folder, now.before(limits::INTENTS_KEPT))?;
-    let mut forgotten = Vec::new();
+    let (mut forgotten, mut known_until) = (Vec::new(), i64::MIN);
     loop {
-        let reading = move || newest.take(PORTION).map(|portion| (portion, newest));
-        let read = tokio::task::spawn_blocking(reading).await;
-        let (portion, rest) = read.map_err(std::io::Error::other)??;
-        newest = rest;
-        let known = known(db, &portion).await?;
-        let before = forgotten.len();
-        // Newest first; all of it is turned round in the end.
-        let is_unknown = |intent: &Intent| {
-            !known.contains(&intent.attempt_id) && !known.contains(&fingerprint(intent))
-        };
-        forgotten.extend(portion.into_iter().filter(is_unknown));
-        if forgotten.len() == before {
+        let portion;
+        (portion, newest) = take(newest).await?;
+        let Some(oldest) = portion.last().map(|intent| intent.at_us) else { break };
+        let known = Known::of(db, &portion).await?;
+        known_until = known_until.max(known.until);
+        forgotten.extend(portion.into_iter().filter(|intent| !known.has(intent)));
+        if oldest <= known_until {
             break;
         }
     }
@@ -61,19 +57,54 @@ pub(super) async fn payments(
     Ok(forgotten)
 }
 
-/// Attempts of these that are in the database, and fingerprints of those that it has a case about.
-async fn known(db: &Db, intents: &[Intent]) -> Result<HashSet<String>, sqlx::Error> {
-    let attempts: Vec<&str> = intents.iter().map(|intent| intent.attempt_id.as_str()).collect();
-    let cases: Vec<String> = intents.iter().map(fingerprint).collect();
-    let (of_attempts, of_cases) =
-        (db.engine().among("id", "$1"), db.engine().among("fingerprint", "$2"));
-    let sql = format!(
-        "SELECT id FROM attempts WHERE {of_attempts} \
-         UNION ALL SELECT fingerprint FROM cases WHERE {of_cases}"
-    );
-    let query = sqlx::query_scalar(sqlx::AssertSqlSafe(sql));
-    let query = query.bind(json!(attempts).to_string()).bind(json!(cases).to_string());
-    Ok(query.fetch_all(db.pool()).await?.into_iter().collect())
+/// The same among the newest intents only.
+pub(super) async fn newest(
+    db: &Db,
+    folder: &Path,
+    now: Moment,
+) -> Result<Vec<Intent>, QuarantineError> {
+    let (mut portion, _) = take(Newest::open(folder, now.before(limits::INTENTS_KEPT))?).await?;
+    let known = Known::of(db, &portion).await?;
+    portion.retain(|intent| !known.has(intent));
+    Ok(portion)
+}
+
+/// Newest first.
+async fn take(mut newest: Newest) -> std::io::Result<(Vec<Intent>, Newest)> {
+    let reading = move || newest.take(PORTION).map(|portion| (portion, newest));
+    tokio::task::spawn_blocking(reading).await.map_err(std::io::Error::other)?
+}
+
+/// What a database knows of some intents.
+struct Known {
+    /// Ids of attempts, and fingerprints of cases.
+    names: HashSet<String>,
+    /// What was made up to then is known, in microseconds, whichever host's clock says so.
+    until: i64,
+}
+
+impl Known {
+    async fn of(db: &Db, intents: &[Intent]) -> Result<Self, sqlx::Error> {
+        let attempts: Vec<&str> = intents.iter().map(|it| it.attempt_id.as_str()).collect();
+        let cases: Vec<String> = intents.iter().map(fingerprint).collect();
+        let (of_attempts, of_cases) =
+            (db.engine().among("id", "$1"), db.engine().among("fingerprint", "$2"));
+        let sql = format!(
+            "SELECT id, created_at FROM attempts WHERE {of_attempts} \
+             UNION ALL SELECT fingerprint, NULL FROM cases WHERE {of_cases}"
+        );
+        let query = sqlx::query_as(sqlx::AssertSqlSafe(sql));
+        let query = query.bind(json!(attempts).to_string()).bind(json!(cases).to_string());
+        let rows: Vec<(String, Option<i64>)> = query.fetch_all(db.pool()).await?;
+        let newest = rows.iter().filter_map(|(_, made_at)| *made_at).max();
+        let until = newest.map(|at| Moment::from_micros(at).before(limits::CLOCKS_APART).micros());
+        let names = rows.into_iter().map(|(name, _)| name).collect();
+        Ok(Self { names, until: until.unwrap_or(i64::MIN) })
+    }
+
+    fn has(&self, intent: &Intent) -> bool {
+        self.names.contains(&intent.attempt_id) || self.names.contains(&fingerprint(intent))
+    }
 }
 
 fn fingerprint(intent: &Intent) -> String {
@@ -106,16 +137,21 @@ pub(super) fn case(ids: &IdGenerator, intent: &Intent, now: Moment) -> Case {
     }
 }
 
-/// Moves on what references and names of files are made from: once in a database that was found
-/// `here`, however often it is tried and however many hosts do.
-pub(super) async fn skip_numbers(db: &Db, here: &str, now: Moment) -> Result<(), sqlx::Error> {
+/// Moves on what references and names of files are made from: once for where the database was found
+/// and which release a host had seen before, however often that is tried. Answers the newest instant
+/// at which anything was queued, as it was `newest` then.
+pub(super) async fn skip_numbers(
+    db: &Db,
+    (at, newest): (&str, i64),
+    now: Moment,
+) -> Result<i64, sqlx::Error> {
     let mut tx = db.write().await?;
-    let sql = "INSERT INTO meta (key, value) VALUES ('numbers_skipped', $1) \
-               ON CONFLICT (key) DO UPDATE SET value = excluded.value \
-               WHERE meta.value <> excluded.value";
-    let noted = sqlx::query(sql).bind(here).execute(tx.conn()).await?;
+    let key = format!("numbers_skipped/{at}");
+    let sql = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING";
+    let noted = sqlx::query(sql).bind(&key).bind(newest.to_string()).execute(tx.conn()).await?;
     if noted.rows_affected() == 0 {
-        return Ok(());
+        let sql = "SELECT CAST(value AS BIGINT) FROM meta WHERE key = $1";
+        return sqlx::query_scalar(sql).bind(&key).fetch_one(tx.conn()).await;
     }
     let sql = "UPDATE serials SET next = next + $1 WHERE id = 'transfers'";
     sqlx::query(sql).bind(SERIALS_SKIPPED).execute(tx.conn()).await?;
@@ -132,5 +168,6 @@ pub(super) async fn skip_numbers(db: &Db, here: &str, now: Moment) -> Result<(),
     query.bind(FILES_OF_DAY_SKIPPED).bind(tomorrow).execute(tx.conn()).await?;
     let sql = "UPDATE file_days SET files = files + $1";
     sqlx::query(sql).bind(FILES_OF_DAY_SKIPPED).execute(tx.conn()).await?;
-    tx.commit().await
+    tx.commit().await?;
+    Ok(newest)
 }

@@ -93,11 +93,14 @@ impl IntentJournal {
         Ok(Self { lines, unwritten: Arc::default() })
     }
 
-    /// Why nothing can be written, so that nothing live leaves: the last intent that could not be is
-    /// tried again, which says nothing new.
-    pub async fn failure(&self, now: Moment) -> Option<std::io::Error> {
+    /// Writes once more the last intent that could not be written; why it still cannot be. A line that
+    /// is repeated says nothing new.
+    pub async fn retry_unwritten(&self, now: Moment) -> Option<std::io::Error> {
         let unwritten = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.record(&Intent { at_us: now.micros(), ..unwritten? }).await.err()
+        let again = Intent { at_us: now.micros(), ..unwritten? };
+        let written = tokio::time::timeout(RETRY_MAX, self.record(&again)).await;
+        let silent = || Err(std::io::Error::other("the disk does not answer"));
+        written.unwrap_or_else(|_| silent()).err()
     }
 
     /// Writes an intent and waits until it is on the disk.
@@ -116,6 +119,8 @@ impl IntentJournal {
     }
 }
 
+/// How long a disk has for a line on which nothing waits.
+const RETRY_MAX: Duration = Duration::from_secs(2);
 const ENDING: &str = ".jsonl";
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
 

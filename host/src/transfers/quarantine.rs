@@ -24,12 +24,14 @@ use crate::db::lookup::Lookup;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::IdGenerator;
-use crate::ledger::{Command, Effects, Writer};
+use crate::ledger::{Command, Effects, LockedState, Writer};
 
 use super::epoch::{Epoch, EpochFile, Found, Marks};
 use super::forgotten;
 use super::intents::Intent;
 
+/// What a host finds in its own journal of intents.
+const FORGOTTEN: &str = "payments that left are not in the database";
 /// Forgotten payments that get their cases together.
 const PORTION: usize = 200;
 const A_DAY: Duration = Duration::from_secs(24 * 3600);
@@ -53,19 +55,19 @@ struct Inner {
     /// What was queued up to then is asked about before it is sent, in microseconds.
     ask_first_until: AtomicI64,
     /// Whoever opens or shuts it does so alone.
-    watch: tokio::sync::Mutex<Watch>,
+    seen: tokio::sync::Mutex<Sightings>,
 }
 
 /// What a host has seen of its database since it last trusted it.
 #[derive(Default)]
-struct Watch {
+struct Sightings {
     /// The stretches of the database's life in which it was last trusted, and those in which it was
     /// found without that since. What a release begins follows on one of them, and is none.
     incarnations: Vec<String>,
     /// Why it is not trusted. The database is told again wherever it does not say so.
     reasons: Vec<String>,
-    /// Whether that was looked into since the gate was shut.
-    has_compared: bool,
+    /// Where the database was that this host's intents were compared with since the gate was shut.
+    compared_at: Option<String>,
     /// When a mark was last left.
     beaten_at: Option<Instant>,
 }
@@ -76,6 +78,7 @@ pub struct QuarantineState {
     /// Since when, in microseconds.
     pub since_us: i64,
     /// What was queued up to then may have left, in microseconds.
+    #[serde(default)]
     pub until_us: i64,
     /// What was noticed.
     pub reasons: Vec<String>,
@@ -134,7 +137,7 @@ impl Quarantine {
     ///
     /// # Errors
     /// The database cannot be read, or what is beside it.
-    pub async fn open(
+    pub async fn of(
         db: &Db,
         data: &Path,
         (clock, ids): (&Clock, &Arc<IdGenerator>),
@@ -142,10 +145,10 @@ impl Quarantine {
         let found = Found::read_or_create(db, ids).await?;
         let file = EpochFile::new(data, &found.marks.database);
         let intents = data.join("intents").join(&found.marks.database);
-        let mut watch = Watch::default();
+        let mut seen = Sightings::default();
         // Where this is an old server, the one that was last seen is no release of it.
-        watch.incarnations.extend(file.read()?.map(|seen| seen.incarnation));
-        watch.incarnations.push(found.marks.incarnation().to_owned());
+        seen.incarnations.extend(file.read()?.map(|known| known.incarnation));
+        seen.incarnations.push(found.marks.incarnation().to_owned());
         let gate = Self(Arc::new(Inner {
             db: db.clone(),
             clock: clock.clone(),
@@ -154,7 +157,7 @@ impl Quarantine {
             intents: intents.clone(),
             is_active: AtomicBool::new(false),
             ask_first_until: AtomicI64::new(i64::MIN),
-            watch: tokio::sync::Mutex::new(watch),
+            seen: tokio::sync::Mutex::new(seen),
         }));
         db.expect(found.here);
         Ok((gate, intents))
@@ -221,11 +224,12 @@ impl Quarantine {
     /// # Errors
     /// The database cannot be read or written.
     pub async fn release(&self, state: &QuarantineState) -> Result<Command<()>, Problem> {
-        let Found { here, mut marks, .. } = Found::read(&self.0.db).await?;
+        let Found { here, mut marks, ask_first_until, .. } = Found::read(&self.0.db).await?;
         marks.incarnations.push(hex::encode(self.0.ids.bytes::<8>()));
         // By the clock of whoever made a payment, which may be ahead of the one that noticed.
-        let until = Moment::from_micros(state.until_us).after(limits::CLOCKS_APART).micros();
-        let until = until.max(self.0.ask_first_until.load(Ordering::SeqCst));
+        let until = Moment::from_micros(state.until_us.max(state.since_us));
+        let until = until.after(limits::CLOCKS_APART).micros();
+        let until = until.max(ask_first_until.unwrap_or(i64::MIN));
         let incarnations = serde_json::to_string(&marks.incarnations).unwrap_or_default();
         let rows = [
             ("quarantine", String::new()),
@@ -236,15 +240,12 @@ impl Quarantine {
         ];
         let rows: Vec<RowChange> =
             rows.map(|(key, value)| META.insert(&Meta { key, value })).into();
-        let seen = serde_json::to_string(state).unwrap_or_default();
-        let command = Command::new(move |locked| {
-            let now = locked.row(&META_VALUES, "quarantine").map(|row| row.text("value"));
-            match now.transpose()? {
-                Some(now) if now == seen => {
-                    Ok(Effects { rows: rows.clone(), ..Effects::default() }.and(()))
-                }
-                _ => Err(Problem::new(ErrorCode::StateConflict)),
+        let looked_at = state.clone();
+        let command = Command::new(move |locked| match lasting(locked)? {
+            Some(now) if now == looked_at => {
+                Ok(Effects { rows: rows.clone(), ..Effects::default() }.and(()))
             }
+            _ => Err(Problem::new(ErrorCode::StateConflict)),
         });
         Ok(command.row(&META_VALUES, "quarantine"))
     }
@@ -257,23 +258,23 @@ impl Quarantine {
     /// It cannot be told how things stand, and the gate stays as it is; or they cannot be written
     /// down, and it is shut.
     pub async fn attend(&self, writer: &Writer) -> Result<(), QuarantineError> {
-        let mut watch = self.0.watch.lock().await;
+        let mut seen = self.0.seen.lock().await;
         let found = Found::read(&self.0.db).await?;
         // In this order: what a release has written is known before the gate opens.
         let until = found.ask_first_until.unwrap_or(i64::MIN);
         self.0.ask_first_until.fetch_max(until, Ordering::SeqCst);
-        if let Some(state) = QuarantineState::parse(&found.quarantine)? {
-            return self.keep_shut(writer, &mut watch, (&found, &state)).await;
+        if !found.quarantine.is_empty() {
+            return self.keep_shut(writer, &mut seen, &found).await;
         }
         if self.is_closed() {
-            if self.is_released(&watch, &found).await? {
-                return self.trust_again(&mut watch, found).await;
+            if found.is_where_it_was_released() && seen.is_followed_by(&found.marks) {
+                return self.trust_again(writer, &mut seen, found).await;
             }
-            let reasons = self.reasons(&watch, &found)?;
-            return self.suspect(writer, &mut watch, (&found, reasons)).await;
+            let reasons = self.reasons(&seen, &found)?;
+            return self.suspect(writer, &mut seen, (&found, reasons)).await;
         }
-        if watch.beaten_at.is_none_or(|at| at.elapsed() >= limits::EPOCH_EVERY) {
-            return self.beat(writer, &mut watch, &found).await;
+        if seen.beaten_at.is_none_or(|at| at.elapsed() >= limits::EPOCH_EVERY) {
+            return self.beat(writer, &mut seen, &found).await;
         }
         Ok(())
     }
@@ -282,49 +283,56 @@ impl Quarantine {
     async fn keep_shut(
         &self,
         writer: &Writer,
-        watch: &mut Watch,
-        (found, state): (&Found, &QuarantineState),
+        seen: &mut Sightings,
+        found: &Found,
     ) -> Result<(), QuarantineError> {
         if !self.0.is_active.swap(true, Ordering::SeqCst) {
-            tracing::error!(reasons = ?state.reasons, "quarantine: nothing live is sent");
+            tracing::error!(found.quarantine, "quarantine: nothing live is sent");
         }
-        watch.meet(&found.marks);
-        let is_told = |reason| state.reasons.contains(reason);
-        if watch.has_compared && watch.reasons.iter().all(is_told) {
+        seen.meet(&found.marks);
+        let told = QuarantineState::parse(&found.quarantine)?.unwrap_or_default().reasons;
+        let is_told = seen.reasons.iter().all(|reason| told.contains(reason));
+        if is_told && seen.compared_at.as_ref() == Some(&found.place()) {
             return Ok(());
         }
-        watch.add(found.marks.suspicions(&found.here, self.0.file.read()?.as_ref()));
-        self.write_down(writer, watch, found).await
+        seen.add(found.marks.suspicions(&found.here, self.0.file.read()?.as_ref()));
+        self.write_down(writer, seen, found).await
     }
 
-    /// Whether somebody has released the database since it was last trusted, or first was not, so
-    /// that it is in a later stretch of its life; and it knows all that has left here.
-    async fn is_released(&self, watch: &Watch, found: &Found) -> Result<bool, QuarantineError> {
-        let Found { here, marks, .. } = found;
-        if marks.identity.as_ref() != Some(here) || !watch.is_followed_by(marks) {
-            return Ok(false);
+    /// Somebody has released the database since it was last trusted, or first was not. From now on it
+    /// is trusted where it is, unless something else is forgotten there.
+    async fn trust_again(
+        &self,
+        writer: &Writer,
+        seen: &mut Sightings,
+        found: Found,
+    ) -> Result<(), QuarantineError> {
+        // New connections are compared with this one, and those from before are let go of: whoever
+        // leads elsewhere is noticed meanwhile.
+        self.0.is_active.store(true, Ordering::SeqCst);
+        self.0.db.expect_epoch(found.marks.epoch);
+        self.0.db.expect(found.here.clone());
+        // Another host may have noticed, and the operator let go, before this one came to look; or
+        // something left just as the gate was shut.
+        if !self.forgotten().await?.is_empty() {
+            return self.suspect(writer, seen, (&found, Vec::new())).await;
         }
-        // Another host may have noticed, and the operator let go, before this one came to look.
-        Ok(watch.has_compared || self.forgotten().await?.is_empty())
-    }
-
-    /// Opens the gate: from now on the database is trusted where it is.
-    async fn trust_again(&self, watch: &mut Watch, found: Found) -> Result<(), QuarantineError> {
         self.remember(&found.marks, found.marks.epoch).await?;
-        // At once, so that nobody is left half way: nothing is waited for any more.
-        watch.trust(&found.marks);
-        self.0.db.expect(found.here);
-        self.0.is_active.store(false, Ordering::SeqCst);
-        tracing::warn!("the quarantine is over");
+        // Nothing is waited for any more, so that nobody is left half way.
+        if !self.0.db.has_moved() {
+            seen.trust(&found.marks);
+            self.0.is_active.store(false, Ordering::SeqCst);
+            tracing::warn!("the quarantine is over");
+        }
         Ok(())
     }
 
     /// Why the gate is shut although the database says nothing of it.
-    fn reasons(&self, watch: &Watch, found: &Found) -> Result<Vec<String>, QuarantineError> {
+    fn reasons(&self, seen: &Sightings, found: &Found) -> Result<Vec<String>, QuarantineError> {
         if self.0.db.has_moved() {
             return Ok(vec!["connections lead to another database than before".to_owned()]);
         }
-        if !watch.reasons.is_empty() {
+        if !seen.reasons.is_empty() {
             return Ok(Vec::new());
         }
         let reasons = found.marks.suspicions(&found.here, self.0.file.read()?.as_ref());
@@ -338,19 +346,23 @@ impl Quarantine {
     async fn beat(
         &self,
         writer: &Writer,
-        watch: &mut Watch,
+        seen: &mut Sightings,
         found: &Found,
     ) -> Result<(), QuarantineError> {
         let mut reasons = found.marks.suspicions(&found.here, self.0.file.read()?.as_ref());
-        // As it starts. Later on, where something else is suspicious.
-        if watch.beaten_at.is_none() && !self.forgotten().await?.is_empty() {
+        // All of it as the host starts. Later on the newest would be forgotten first.
+        let forgotten = match seen.beaten_at {
+            None => self.forgotten().await?,
+            Some(_) => forgotten::newest(&self.0.db, &self.0.intents, self.0.clock.now()).await?,
+        };
+        if !forgotten.is_empty() {
             reasons.push(FORGOTTEN.to_owned());
         }
         if !reasons.is_empty() {
-            return self.suspect(writer, watch, (found, reasons)).await;
+            return self.suspect(writer, seen, (found, reasons)).await;
         }
-        watch.beaten_at = Some(Instant::now());
-        watch.trust(&found.marks);
+        seen.beaten_at = Some(Instant::now());
+        seen.trust(&found.marks);
         // Sessions in which nothing can be written are let go of by this.
         self.0.db.ping().await?;
         let mut tx = self.0.db.write().await?;
@@ -358,20 +370,24 @@ impl Quarantine {
                    WHERE key = 'epoch' RETURNING value";
         let epoch: String = sqlx::query_scalar(sql).fetch_one(tx.conn()).await?;
         tx.commit().await?;
-        self.remember(&found.marks, epoch.parse().unwrap_or(0)).await
+        match epoch.parse() {
+            Ok(epoch) if epoch > found.marks.epoch => self.remember(&found.marks, epoch).await,
+            // It is not what was looked at a moment ago any more: the next look tells.
+            _ => Err(sqlx::Error::Protocol(format!("the epoch is {epoch}")).into()),
+        }
     }
 
     /// Shuts the gate, and says so to every host.
     async fn suspect(
         &self,
         writer: &Writer,
-        watch: &mut Watch,
+        seen: &mut Sightings,
         (found, reasons): (&Found, Vec<String>),
     ) -> Result<(), QuarantineError> {
         self.0.is_active.store(true, Ordering::SeqCst);
-        watch.meet(&found.marks);
-        watch.add(reasons);
-        self.write_down(writer, watch, found).await
+        seen.meet(&found.marks);
+        seen.add(reasons);
+        self.write_down(writer, seen, found).await
     }
 
     /// Tells the database, and with it every host, what this one has noticed; and opens a case for
@@ -379,37 +395,56 @@ impl Quarantine {
     async fn write_down(
         &self,
         writer: &Writer,
-        watch: &mut Watch,
+        seen: &mut Sightings,
         found: &Found,
     ) -> Result<(), QuarantineError> {
-        let forgotten = self.forgotten().await?;
-        if !forgotten.is_empty() {
-            watch.add(vec![FORGOTTEN.to_owned()]);
+        // Why it is shut comes first: whoever is to open it has to hear of it, however long the rest
+        // takes.
+        if !seen.reasons.is_empty() {
+            self.tell(writer, seen, (found, &[])).await?;
         }
-        if !watch.reasons.is_empty() {
-            let (count, reasons) = (forgotten.len(), watch.reasons.clone());
-            tracing::error!(?reasons, forgotten = count, "quarantine: nothing live is sent");
-            let now = self.0.clock.now();
-            let seen = self.0.file.read()?.map(|seen| seen.incarnation);
-            let at = format!("{:?} {} {seen:?}", found.here, found.marks.incarnation());
-            forgotten::skip_numbers(&self.0.db, &at, now).await?;
-            let since_us = self.since(now).await?;
-            let new = QuarantineState { since_us, until_us: since_us, reasons, forgotten: 0 };
-            // At least once. Oldest first: who is interrupted finds the newest ones again.
-            for portion in forgotten.chunks(PORTION).chain(forgotten.is_empty().then_some(&[][..]))
-            {
-                let case = |intent| forgotten::case(&self.0.ids, intent, now);
-                let cases = portion.iter().map(case).collect();
-                writer.work(telling(new.clone(), cases, &self.0.ids)).await?;
+        let forgotten = match self.forgotten().await {
+            Err(why @ QuarantineError::File(_)) => {
+                seen.add(vec!["the journal of intents cannot be read".to_owned()]);
+                self.tell(writer, seen, (found, &[])).await?;
+                return Err(why);
             }
+            looked => looked?,
+        };
+        if !forgotten.is_empty() {
+            seen.add(vec![FORGOTTEN.to_owned()]);
         }
-        watch.has_compared = true;
+        // Oldest first: who is interrupted finds the newest ones again.
+        for portion in forgotten.chunks(PORTION) {
+            self.tell(writer, seen, (found, portion)).await?;
+        }
+        seen.compared_at = Some(found.place());
         Ok(())
     }
 
-    /// When a quarantine begins that is noticed now. Whatever is queued was there before, however
-    /// late this host's clock is; another one may be ahead.
-    async fn since(&self, now: Moment) -> Result<i64, sqlx::Error> {
+    async fn tell(
+        &self,
+        writer: &Writer,
+        seen: &Sightings,
+        (found, forgotten): (&Found, &[Intent]),
+    ) -> Result<(), QuarantineError> {
+        let (now, reasons) = (self.0.clock.now(), seen.reasons.clone());
+        tracing::error!(?reasons, forgotten = forgotten.len(), "quarantine: nothing live is sent");
+        let known = self.0.file.read()?.map_or_else(String::new, |known| known.incarnation);
+        let at = format!("{}/{known}", found.place());
+        let newest = self.newest_queued(now).await?;
+        let until_us = forgotten::skip_numbers(&self.0.db, (&at, newest), now).await?;
+        let new = QuarantineState { since_us: now.micros(), until_us, reasons, forgotten: 0 };
+        let case = |intent| forgotten::case(&self.0.ids, intent, now);
+        let cases = forgotten.iter().map(case).collect();
+        let stretch = found.marks.incarnations.clone();
+        writer.work(telling(new, cases, (stretch, Arc::clone(&self.0.ids)))).await?;
+        Ok(())
+    }
+
+    /// The latest instant at which anything live was queued: at least now, as this host's clock may
+    /// be late; at most a day ahead, where another one's is.
+    async fn newest_queued(&self, now: Moment) -> Result<i64, sqlx::Error> {
         let sql = "SELECT MAX(queued_at) FROM transfers WHERE env = 'live'";
         let newest: Option<i64> = sqlx::query_scalar(sql).fetch_one(self.0.db.pool()).await?;
         let newest = newest.unwrap_or(i64::MIN).min(now.after(A_DAY).micros());
@@ -431,20 +466,23 @@ impl Quarantine {
     }
 }
 
-/// What a host finds in its own journal.
-const FORGOTTEN: &str = "payments that left are not in the database";
-
-/// The command that begins a quarantine, or adds to the one that lasts. What has a case already
-/// was counted with it.
-fn telling(new: QuarantineState, cases: Vec<Case>, ids: &Arc<IdGenerator>) -> Command<()> {
-    let ids = Arc::clone(ids);
+/// The command that begins a quarantine, or adds to the one that lasts. Payments are counted as
+/// their cases are opened, so that nobody counts one twice.
+/// Nothing is, where somebody has released it since `stretches` were looked at.
+fn telling(
+    new: QuarantineState,
+    cases: Vec<Case>,
+    (stretches, ids): (Vec<String>, Arc<IdGenerator>),
+) -> Command<()> {
     let fingerprints: Vec<String> = cases.iter().map(|case| case.fingerprint.clone()).collect();
     let command = Command::new(move |locked| {
-        let now = locked.row(&META_VALUES, "quarantine").map(|row| row.text("value"));
-        let now = QuarantineState::parse(now.transpose()?.unwrap_or_default());
-        let mut state = now
-            .map_err(Problem::internal)?
-            .unwrap_or_else(|| QuarantineState { reasons: Vec::new(), ..new.clone() });
+        let now = locked.row(&META_VALUES, "incarnations").map(|row| row.text("value"));
+        let now: Option<Vec<String>> =
+            now.transpose()?.and_then(|it| serde_json::from_str(it).ok());
+        if now.as_ref() != Some(&stretches) {
+            return Err(Problem::new(ErrorCode::StateConflict));
+        }
+        let mut state = lasting(locked)?.unwrap_or_else(|| new.clone());
         add(&mut state.reasons, new.reasons.clone());
         state.until_us = state.until_us.max(new.until_us);
         let mut rows = Vec::new();
@@ -456,10 +494,16 @@ fn telling(new: QuarantineState, cases: Vec<Case>, ids: &Arc<IdGenerator>) -> Co
         rows.push(state.row());
         Ok(Effects { rows, ..Effects::default() }.and(()))
     });
-    let command = command.row(&META_VALUES, "quarantine");
+    let command = command.row(&META_VALUES, "quarantine").row(&META_VALUES, "incarnations");
     fingerprints.into_iter().fold(command, |command, fingerprint| {
         command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint)
     })
+}
+
+/// The quarantine that lasts, as a command reads it.
+fn lasting(locked: &LockedState<'_>) -> Result<Option<QuarantineState>, Problem> {
+    let text = locked.row(&META_VALUES, "quarantine").map(|row| row.text("value")).transpose()?;
+    Ok(QuarantineState::parse(text.unwrap_or_default())?)
 }
 
 /// Adds the reasons that are new.
@@ -471,7 +515,7 @@ fn add(known: &mut Vec<String>, reasons: Vec<String>) {
     }
 }
 
-impl Watch {
+impl Sightings {
     fn add(&mut self, reasons: Vec<String>) {
         add(&mut self.reasons, reasons);
     }
@@ -481,7 +525,7 @@ impl Watch {
         *self = Self {
             incarnations: vec![marks.incarnation().to_owned()],
             reasons: Vec::new(),
-            has_compared: false,
+            compared_at: None,
             beaten_at: self.beaten_at,
         };
     }
@@ -525,16 +569,16 @@ mod tests {
 
     #[test]
     fn only_what_comes_after_all_that_was_met_is_a_release() {
-        let mut watch = Watch::default();
-        watch.trust(&marks(&["a", "b"]));
-        assert!(!watch.is_followed_by(&marks(&["a", "b"])), "nobody has released it");
-        watch.meet(&marks(&["a"]));
-        assert!(!watch.is_followed_by(&marks(&["a"])), "an old server");
-        assert!(!watch.is_followed_by(&marks(&["a", "b"])), "back from the old one");
-        assert!(watch.is_followed_by(&marks(&["a", "b", "c"])));
-        assert!(watch.is_followed_by(&marks(&["a", "c"])), "the old one was released");
-        assert!(!watch.is_followed_by(&marks(&["x", "c"])), "another database");
-        watch.trust(&marks(&["a", "c"]));
-        assert!(!watch.is_followed_by(&marks(&["a", "b"])), "what was left behind");
+        let mut seen = Sightings::default();
+        seen.trust(&marks(&["a", "b"]));
+        assert!(!seen.is_followed_by(&marks(&["a", "b"])), "nobody has released it");
+        seen.meet(&marks(&["a"]));
+        assert!(!seen.is_followed_by(&marks(&["a"])), "an old server");
+        assert!(!seen.is_followed_by(&marks(&["a", "b"])), "back from the old one");
+        assert!(seen.is_followed_by(&marks(&["a", "b", "c"])));
+        assert!(seen.is_followed_by(&marks(&["a", "c"])), "the old one was released");
+        assert!(!seen.is_followed_by(&marks(&["x", "c"])), "another database");
+        seen.trust(&marks(&["a", "c"]));
+        assert!(!seen.is_followed_by(&marks(&["a", "b"])), "what was left behind");
     }
 }

@@ -196,7 +196,7 @@ pub(super) async fn update(
     let is_renewed = is_back || after.url != before.url;
     let health = if is_renewed { Health::Forgiven } else { Health::Kept };
     submit(app, &before, rows, health).await?;
-    is_changed(app, &after.id);
+    forget_target(app, &after.id);
     if is_back || (after.is_active && after.events != before.events) {
         // What happens after this answer reaches it. The wait is bounded.
         let _ = sql::wait_for_others(&app.db).await?;
@@ -233,7 +233,7 @@ pub(super) async fn rotate(
     let told = record(app, caller, "webhook_endpoint.rotate_secret", sides);
     let rows = vec![sql::ENDPOINT_SECRETS.change(&after), told];
     submit(app, &before, rows, Health::Kept).await?;
-    is_changed(app, &after.id);
+    forget_target(app, &after.id);
     Ok(EndpointView { secret: Some(secret), ..EndpointView::of(&after) })
 }
 
@@ -248,7 +248,7 @@ pub(super) async fn delete(app: &App, caller: &Caller, before: Endpoint) -> Resu
     let told = record(app, caller, "webhook_endpoint.delete", (Some(&before), None));
     let rows = vec![sql::ENDPOINT_DELETED.change(&after), told];
     submit(app, &before, rows, Health::Kept).await?;
-    is_changed(app, &after.id);
+    forget_target(app, &after.id);
     let sweeping = app.clone();
     app.tasks.spawn(async move {
         // What this does not manage, the sweeper does.
@@ -260,9 +260,9 @@ pub(super) async fn delete(app: &App, caller: &Caller, before: Endpoint) -> Resu
     Ok(())
 }
 
-/// What waits on this host goes where the endpoint is now, or nowhere; other hosts know it in a
-/// second.
-fn is_changed(app: &App, endpoint: &EndpointId) {
+/// Has this host's deliverer read the endpoint anew: what waits goes where it is now, or nowhere. Other
+/// hosts know within a second.
+fn forget_target(app: &App, endpoint: &EndpointId) {
     let _ = app.handover.try_send(Handed::Changed(endpoint.clone()));
 }
 

@@ -219,18 +219,16 @@ pub async fn delete(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     caller.require_permission(Permission::WebhookManage)?;
-    let mut endpoint = Some(endpoints::find(&app, &caller, &id).await?);
-    while let Some(before) = endpoint.take() {
+    let mut is_again = false;
+    loop {
+        let before = match endpoints::find(&app, &caller, &id).await {
+            Err(gone) if is_again && gone.code() == ErrorCode::WebhookEndpointNotFound => break,
+            found => found?,
+        };
         match endpoints::delete(&app, &caller, before).await {
             // It was changed meanwhile, or somebody else has deleted it.
-            Err(problem) if problem.code() == ErrorCode::StateConflict => {
-                endpoint = match endpoints::find(&app, &caller, &id).await {
-                    Ok(now) => Some(now),
-                    Err(gone) if gone.code() == ErrorCode::WebhookEndpointNotFound => None,
-                    Err(problem) => return Err(problem),
-                };
-            }
-            done => done?,
+            Err(problem) if problem.code() == ErrorCode::StateConflict => is_again = true,
+            done => break done?,
         }
     }
     let object = "webhook_endpoint_delete_result";

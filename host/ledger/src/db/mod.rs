@@ -40,6 +40,7 @@ pub use migrate::schema_texts;
 pub use native::Native;
 pub use rounds::{Rounds, Shared};
 use watch::Watch;
+pub use watch::{Moves, REPLACED};
 
 /// Which database this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

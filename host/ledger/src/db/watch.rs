@@ -10,6 +10,15 @@ use sqlx::{AnyConnection, Executor as _};
 use super::identity::{self, EPOCH, Identity};
 use super::{Db, Engine, Native};
 
+/// What is said where [`Db::is_replaced`].
+pub const REPLACED: &str =
+    "another file is where the database was, or none: stop a host before you put one there";
+
+/// Where connections lead, as how often they were found to lead elsewhere, or are expected to from
+/// then on: what was learnt under another one may be forgotten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Moves(u64);
+
 /// Which database a host expects, and whether a new connection led to another one.
 #[derive(Default)]
 pub(super) struct Watch {
@@ -17,7 +26,8 @@ pub(super) struct Watch {
     /// The newest epoch that the database is known to have had.
     epoch: AtomicI64,
     has_moved: AtomicBool,
-    /// How often connections were found to lead elsewhere, or are expected to from then on.
+    /// Where that was.
+    elsewhere: Mutex<Option<Identity>>,
     moves: AtomicU64,
     /// Sessions from before then are let go of: nothing can be written in them, or they may lead
     /// elsewhere than new ones.
@@ -41,7 +51,12 @@ impl Watch {
         let expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(expected) = &*expected else { return };
         let is_younger = epoch.is_none_or(|epoch| epoch < before.min(self.epoch()));
-        if (expected != found || is_younger) && !self.has_moved.swap(true, Ordering::SeqCst) {
+        if expected == found && !is_younger {
+            return;
+        }
+        self.has_moved.store(true, Ordering::SeqCst);
+        let mut elsewhere = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        if elsewhere.replace(found.clone()).as_ref() != Some(found) {
             self.turn_round();
         }
     }
@@ -106,19 +121,21 @@ impl Db {
     /// Whether another file is where this one was, or none: what is written to this one is lost.
     #[must_use]
     pub fn is_replaced(&self) -> bool {
-        let (Some(path), Some(expected)) = (&self.path, self.watch.expected()) else {
-            return false;
-        };
-        self.engine == Engine::Sqlite && identity::file(path).ok().as_ref() != Some(&expected)
+        let Some(path) = &self.path else { return false };
+        let found = identity::file(path).ok();
+        self.watch.expected().is_some_and(|expected| found != Some(expected))
     }
 
     /// From now on, connections are expected to lead to this database.
     pub fn expect(&self, identity: Identity) {
-        let mut expected = self.watch.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        let watch = &self.watch;
+        let mut expected = watch.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = expected.as_ref() != Some(&identity);
         *expected = Some(identity);
-        // Connections that were made meanwhile may have led to a third one.
-        if self.watch.has_moved.swap(false, Ordering::SeqCst) {
-            self.watch.turn_round();
+        *watch.elsewhere.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        // Connections that were made before may lead to a third one.
+        if watch.has_moved.swap(false, Ordering::SeqCst) || is_new {
+            watch.turn_round();
         }
     }
 
@@ -129,20 +146,21 @@ impl Db {
         self.watch.has_moved.load(Ordering::SeqCst)
     }
 
-    /// How often that happened: who keeps something that follows on what the database knew begins
-    /// anew where it rises.
+    /// Where connections lead now: who keeps something that follows on what the database knew begins
+    /// anew under another one.
     #[must_use]
-    pub fn moves(&self) -> u64 {
-        self.watch.moves.load(Ordering::SeqCst)
+    pub fn moves(&self) -> Moves {
+        Moves(self.watch.moves.load(Ordering::SeqCst))
     }
 
-    /// A short check that the database answers, and that it can be written to.
+    /// A short check that the database answers, and on PostgreSQL that it can be written to; where it
+    /// cannot, sessions from before are let go of.
     ///
     /// # Errors
     /// It does not, or it cannot.
     pub async fn ping(&self) -> Result<(), sqlx::Error> {
         if self.is_replaced() {
-            return Err(sqlx::Error::Io(std::io::Error::other("the file of the database is gone")));
+            return Err(sqlx::Error::Io(std::io::Error::other(REPLACED)));
         }
         if self.engine == Engine::Sqlite {
             return self.pool.execute("SELECT 1").await.map(drop);

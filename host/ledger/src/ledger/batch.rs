@@ -9,10 +9,10 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::Native;
 use crate::db::bulk::{Shape, Write};
 use crate::db::cell::{Cell, Named, Row};
 use crate::db::lookup::Lookup;
+use crate::db::{Moves, Native};
 use crate::env::Env;
 use crate::error::database::{Failure, failure};
 use crate::error::panic_message;
@@ -43,6 +43,9 @@ pub(super) enum Interrupted {
     Poisoned(sqlx::Error),
     /// The storage fails. Only a restart can tell what it holds.
     Broken(sqlx::Error),
+    /// Nothing was written: connections lead to another database than when a COMMIT was not answered,
+    /// and nobody can tell any more what became of it.
+    Moved,
     /// COMMIT was sent and no answer came.
     Unknown(sqlx::Error, Try),
 }
@@ -55,6 +58,8 @@ pub(super) struct Try {
     pub(super) outcomes: Outcomes,
     /// The head of the chain then.
     pub(super) head: String,
+    /// Where connections led. Elsewhere another batch may have the same id.
+    pub(super) at: Moves,
 }
 
 /// What a batch is decided with.
@@ -150,7 +155,7 @@ async fn decide(
             Interrupted::Again(cause)
             | Interrupted::AlreadyThere(cause)
             | Interrupted::Poisoned(cause) => {
-                Interrupted::Unknown(cause, Try { id: batch.id, outcomes, head })
+                Interrupted::Unknown(cause, Try { id: batch.id, outcomes, head, at: chain.at })
             }
             other => other,
         }),

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Moment;
-use crate::db::Db;
 use crate::db::bulk::{Shape, Table, int, text};
 use crate::db::cell::{Cell, Row};
+use crate::db::{Db, Moves};
 
 /// A batch as it is written: with a seal where it wrote to sealed tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,18 +64,21 @@ pub(super) struct Chain {
     pub(super) next: i64,
     /// Hash of the last sealed batch.
     pub(super) head: String,
+    /// Where connections led as it began: elsewhere nothing follows on it.
+    pub(super) at: Moves,
 }
 
 /// Takes the number of a new writer, whose chain begins after the newest batch of all. Whoever asks
 /// for it has the turn to write.
 pub(super) async fn begin(db: &Db) -> Result<Chain, sqlx::Error> {
+    let at = db.moves();
     let mut tx = db.write_in_turn().await?;
     let sql = "UPDATE serials SET next = next + 1 WHERE id = 'writers' RETURNING next";
     let writer: i64 = sqlx::query_scalar(sql).fetch_one(tx.conn()).await?;
     let sql = "SELECT hash FROM writer_batches WHERE hash <> '' ORDER BY id DESC LIMIT 1";
     let head: Option<String> = sqlx::query_scalar(sql).fetch_optional(tx.conn()).await?;
     tx.commit().await?;
-    Ok(Chain { next: writer << NUMBER_BITS, head: head.unwrap_or_default() })
+    Ok(Chain { next: writer << NUMBER_BITS, head: head.unwrap_or_default(), at })
 }
 
 /// Which writer made a batch.

@@ -8,8 +8,8 @@ use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::Db;
 use crate::db::bulk::{Table, int, text};
+use crate::db::{Db, Moves};
 use crate::env::Env;
 use crate::id::{Id as _, JournalId, MerchantId, WalletId};
 use crate::money::{Currency, Minor};
@@ -113,11 +113,11 @@ pub struct EntryRow {
 }
 
 /// Which wallet serves a merchant in a currency and environment, and since when. That never
-/// changes, so it is looked up once.
+/// changes, so it is looked up once in each database that connections lead to.
 #[derive(Clone)]
 pub struct WalletIds {
     db: Db,
-    known: Cache<(MerchantId, Env, Currency), (WalletId, Moment)>,
+    known: Cache<(MerchantId, Env, Currency, Moves), (WalletId, Moment)>,
 }
 
 impl WalletIds {
@@ -136,7 +136,7 @@ impl WalletIds {
         (merchant, env): (&MerchantId, Env),
         currency: Currency,
     ) -> Result<Option<(WalletId, Moment)>, sqlx::Error> {
-        let key = (merchant.clone(), env, currency);
+        let key = (merchant.clone(), env, currency, self.db.moves());
         if let Some(known) = self.known.get(&key).await {
             return Ok(Some(known));
         }

@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::config::limits;
-use crate::db::{Checkpointer, Db, Engine, Native};
+use crate::db::{Checkpointer, Db, Engine, Moves, Native, REPLACED};
 use crate::error::{ErrorCode, Problem, database};
 use crate::id::{IdGenerator, WalletId};
 
@@ -148,7 +148,7 @@ impl Writer {
     ) -> Result<(), sqlx::Error> {
         let WriterParts { db, clock, ids, hook, batch_max, broken } = parts;
         let turn = db.turn().await;
-        let chain = (seal::begin(db).await?, db.moves());
+        let chain = seal::begin(db).await?;
         drop(turn);
         let task = Task {
             native: None,
@@ -328,11 +328,11 @@ struct Task {
     home: Handle,
     clock: Clock,
     ids: Arc<IdGenerator>,
-    native: Option<Native>,
+    /// With where connections led as it was made.
+    native: Option<(Native, Moves)>,
     hook: Option<Arc<OutboxHook>>,
     /// Where the chain of batches stands; none where that is not known any more.
-    /// With how often connections had led elsewhere when it began.
-    chain: Option<(Chain, u64)>,
+    chain: Option<Chain>,
     batch_max: usize,
     metrics: Arc<WriterMetrics>,
     health: Arc<LaneHealth>,
@@ -345,7 +345,8 @@ struct Task {
 
 impl Task {
     async fn run(mut self, mut queues: Queues, stopping: &CancellationToken) {
-        self.native = connect(&self.db).await.ok();
+        let moves = self.db.moves();
+        self.native = connect(&self.db).await.ok().map(|native| (native, moves));
         let (kind, places) = (self.place.0, Arc::clone(&self.place.1));
         let mut is_stopping = false;
         // A batch is what arrived while the one before was committing; after one of many commands,
@@ -400,7 +401,7 @@ impl Task {
                 let _ = answer.send(outcome);
             }
         }
-        if let Some(native) = self.native.take() {
+        if let Some((native, _)) = self.native.take() {
             native.close().await;
         }
     }
@@ -447,6 +448,7 @@ impl Task {
                 Err(Interrupted::AlreadyThere(cause) | Interrupted::Poisoned(cause)) => {
                     return self.split(commands, cause).await;
                 }
+                Err(Interrupted::Moved) => break,
                 Err(Interrupted::Broken(cause)) => {
                     tracing::error!(%cause, "the storage fails; this host stops");
                     self.broken.cancel();
@@ -470,17 +472,13 @@ impl Task {
         earlier: &mut Vec<Try>,
     ) -> Result<Outcomes, Interrupted> {
         if self.db.is_replaced() {
-            let why =
-                "another file is where the database was: whoever puts one there stops the host";
-            return Err(Interrupted::Broken(sqlx::Error::Io(std::io::Error::other(why))));
+            return Err(Interrupted::Broken(sqlx::Error::Io(std::io::Error::other(REPLACED))));
         }
-        // Others have seen connections lead elsewhere: this one may have stayed where it was.
-        if self.chain.as_ref().is_some_and(|(_, since)| *since != self.db.moves()) {
-            self.native = None;
-        }
+        let before = self.db.moves();
         let mut native = match self.native.take() {
-            Some(native) => native,
-            None => {
+            // Others may have seen connections lead elsewhere, and this one have stayed where it was.
+            Some((native, at)) if at == before => native,
+            _ => {
                 let native = connect(&self.db).await?;
                 // As long as they lead elsewhere, each may lead to another place.
                 if self.db.has_moved() {
@@ -492,9 +490,12 @@ impl Task {
         // What a database has forgotten nothing must follow on, nor have the number of its writer.
         let moves = self.db.moves();
         let chain = match &mut self.chain {
-            Some((chain, since)) if *since == moves => chain,
-            stale => &mut stale.insert((begin_chain(&self.home, &self.db).await?, moves)).0,
+            Some(chain) if chain.at == moves => chain,
+            stale => stale.insert(begin_chain(&self.home, &self.db).await?),
         };
+        if earlier.iter().any(|earlier| earlier.at != moves) {
+            return Err(Interrupted::Moved);
+        }
         let surroundings =
             Surroundings { ids: &self.ids, now: self.clock.now(), hook: self.hook.as_deref() };
         let run = batch::run(&mut native, commands, surroundings, chain, earlier);
@@ -503,7 +504,7 @@ impl Task {
         chain.next += 1;
         if is_clean {
             // Otherwise the connection may be in any state; the next try takes a new one.
-            self.native = Some(native);
+            self.native = Some((native, before));
         }
         let ended = ended?;
         if ended.head != chain.head {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::cases::{self, Case, CaseKind};
 use crate::clock::Moment;
 use crate::config::limits;
+use crate::db::Moves;
 use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
@@ -122,11 +123,11 @@ impl<'a, F: Feature> Carry<'a, F> {
         }
     }
 
-    /// Commits that it has joined a file; where a new attempt does, with how often connections had
-    /// led elsewhere before. In the sandbox the file goes out at once.
+    /// Commits that it has joined a file; where a new attempt does, with where connections led
+    /// before. In the sandbox the file goes out at once.
     async fn join(
         self,
-        (route, file, moves): (Arc<ReadyRoute>, PaymentFile, Option<u64>),
+        (route, file, moves): (Arc<ReadyRoute>, PaymentFile, Option<Moves>),
         step: Step,
         mut rows: Vec<RowChange>,
     ) -> Result<(), Problem> {
@@ -141,7 +142,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         let with = Writes { rows, fence: Some(self.fence()), beside: Some(file.door()) };
         let joined = self.feature.commit(&self.object, step, with).await;
         if let (Ok(_), Some(moves)) = (&joined, moves) {
-            route.write_down(moves);
+            route.note_written(moves);
         }
         match joined {
             Ok(_) if self.order.env == Env::Live => Ok(()),
