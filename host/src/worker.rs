@@ -145,7 +145,7 @@ async fn quarantine(app: App) {
     let gate = &app.transfers.quarantine;
     let mut looked = None::<Instant>;
     while !app.db.is_replaced() {
-        if let Err(why) = db::in_time(gate.attend(&app.writer)).await {
+        if let Err(why) = gate.attend(&app.writer).await {
             tracing::warn!(%why, "looking after the gate before live payments");
         }
         // Nothing queued is claimed meanwhile, not even by who would see that it was sent.

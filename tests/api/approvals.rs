@@ -172,6 +172,18 @@ async fn a_repeat_under_the_same_key_is_told_what_was_done(
         let again = send(DESK_TOKEN).await;
         assert_eq!((done.status, again.status, &again.text), (200, 200, &done.text));
         assert_eq!(again.headers["idempotent-replayed"], "true");
+        // Whoever asked first hears that as well.
+        assert_eq!(send(OPERATOR_TOKEN).await.text, done.text);
+        // A call that takes one is carried out once, whoever repeats it.
+        let before = host.balance(&host.merchant.live_wallet).await;
+        let small = async |who: &str| {
+            let body = json!({ "amount_minor": "777", "reason": "deposit 4711" });
+            let headers = [("idempotency-key", "deposit-4711")];
+            host.send(Method::POST, &path, who, &headers, Some(body)).await.ok()
+        };
+        let (first, handed_over) = (small(OPERATOR_TOKEN).await, small(DESK_TOKEN).await);
+        assert_eq!(first.text, handed_over.text);
+        assert_eq!(host.balance(&host.merchant.live_wallet).await, before + 777);
         let under_way = host.pay("processing", naira(100_000)).await.ok().id();
         let path = format!("/admin/v1/payouts/{under_way}/mark_paid");
         let mark = async |who: &str, key: &str| {

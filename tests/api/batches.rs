@@ -334,7 +334,13 @@ async fn rows_count_against_limits_together(
 ) {
     with_host(engine, async |host| {
         let payroll = Payroll::new(host).await;
-        let limit = |limits: Value| json!({ "limits": { "NGN": limits } });
+        // What is not named stays as it is.
+        let limit = |limits: Value| {
+            let none = json!({
+                "per_transaction_minor": null, "daily_minor": null, "per_beneficiary_minor": null,
+            });
+            json!({ "limits": { "NGN": with(none, limits) } })
+        };
         payroll.set(limit(json!({ "per_transaction_minor": "100000" }))).await;
         let mut items = rows(3);
         items[0]["amount_minor"] = json!("100001");

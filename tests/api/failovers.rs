@@ -257,6 +257,39 @@ async fn what_is_forgotten_within_a_heartbeat_is_noticed(
     .await;
 }
 
+/// The same place, and no older than the last mark: only what this host was told is durable tells that
+/// the server has lost it. Nothing leaves before that was looked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_committed_and_is_lost_is_noticed_before_anything_leaves() {
+    with_bank(Engine::Postgres, async |host, bank| {
+        let known = pay(host, "0123456785").await.ok().id();
+        until(host, &known, "paid").await;
+        let armed = host.disarm("writer_batches").await;
+        let lose = [
+            "CREATE TABLE kept AS SELECT * FROM writer_batches WHERE id IN \
+             (SELECT MAX(id) FROM writer_batches WHERE hash <> '' GROUP BY id >> 32)",
+            "DELETE FROM writer_batches WHERE id IN (SELECT id FROM kept)",
+        ];
+        host.run(&lose.map(str::to_owned)).await;
+        let cut = "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                   WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        assert!(host.count(cut).await > 0);
+        until_reconnected(host).await;
+        let id = pay(host, "0123456785").await.ok().id();
+        until_shut(host).await;
+        host.advance(61);
+        until_it_waits(host, &id, "quarantine").await;
+        assert_eq!(bank.transfers().await.len(), 1, "it left");
+        let find = ["INSERT INTO writer_batches SELECT * FROM kept", "DROP TABLE kept"];
+        host.run(&find.map(str::to_owned)).await;
+        host.run(&armed).await;
+        until_quarantine(host).await;
+        release(host).await;
+        until_over(host).await;
+    })
+    .await;
+}
+
 /// The bank has the file, and the database has forgotten that: the host that runs on delivers no
 /// second copy, though nothing but files is done.
 #[tokio::test(flavor = "multi_thread")]
@@ -440,7 +473,13 @@ async fn two_hosts_leave_a_quarantine_together() {
         put_back_under(host, &old).await;
         until_quarantine(host).await;
         until_shut(&other).await;
-        tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
+        // Each adds what it has noticed.
+        let both_have_told = async || {
+            let before = quarantine(host).await;
+            tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
+            quarantine(host).await == before
+        };
+        until_it_holds("both have told", both_have_told).await;
         release(host).await;
         until_over(host).await;
         until_over(&other).await;

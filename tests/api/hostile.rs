@@ -489,7 +489,7 @@ async fn a_call_that_finds_no_instance_waits_and_is_not_made() {
     let asked_at = tokio::time::Instant::now();
     let broken = check().await.expect_err("there is no instance left");
     assert!(matches!(broken, Broken::Crowded), "{broken}");
-    assert_eq!(asked_at.elapsed().as_secs(), limits::GUEST_WAIT_MAX.as_secs());
+    assert!(asked_at.elapsed() >= limits::GUEST_WAIT_MAX);
     let problem = railhead::error::Problem::from(broken);
     assert_eq!(problem.code(), railhead::error::ErrorCode::ServiceOverloaded);
     let (checked, ()) = tokio::join!(check(), async { drop(kept.pop()) });

@@ -47,6 +47,9 @@ async fn a_single_payout_has_a_largest_amount(
         host.pay("paid", naira(50_000)).await.ok();
         let refused = host.pay("paid", naira(50_001)).await;
         exceeds(&refused, "per_transaction", [50_000, 0, 50_001]);
+        // Another limit leaves it as it is.
+        limit(host, "daily_minor", 5_000_000_000).await;
+        assert_eq!(host.pay("paid", naira(50_001)).await.refused().0, 422);
         set(host, json!({ "limits": { "NGN": { "per_transaction_minor": null } } })).await;
         host.pay("paid", naira(50_001)).await.ok();
     })

@@ -13,8 +13,9 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::network::start_when_free;
+use crate::packs::restart;
 use crate::program::PROGRAM;
-use crate::test_host::{Database, Engine, KEY, beginning, config, data_folder};
+use crate::test_host::{Database, Engine, KEY, beginning, config, data_folder, with_host};
 
 /// A change of the configuration.
 type Change = fn(&mut Config);
@@ -169,4 +170,15 @@ async fn the_operators_token_is_shown_until_a_start_has_shown_it(
     assert!(shown.contains("Operator token (shown once): op_"), "{shown}");
     let shown = printed(serve(&database, &[])).await;
     assert!(!shown.contains("Operator token"), "{shown}");
+}
+
+/// Whoever still remembers routes to the sandbox keeps no database open: another host may have it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_has_stopped_holds_its_file_no_longer_whoever_remembers_its_routes() {
+    with_host(Engine::Sqlite, async |host| {
+        let remembered = host.app().routes.all().await.expect("routes");
+        restart(host, |_| {}).await;
+        drop(remembered);
+    })
+    .await;
 }

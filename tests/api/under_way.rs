@@ -27,7 +27,7 @@ async fn standing(host: &TestHost, id: &str) -> Value {
 /// Waits until a payout waits for this.
 pub(crate) async fn until_it_waits(host: &TestHost, id: &str, wanted: &str) -> Value {
     let mut its = Value::Null;
-    for _ in 0..500 {
+    for _ in 0..2_000 {
         its = standing(host, id).await;
         if its["waits_for"] == wanted {
             return its;
@@ -40,7 +40,7 @@ pub(crate) async fn until_it_waits(host: &TestHost, id: &str, wanted: &str) -> V
 /// Waits until all that is under way waits for this.
 async fn until_waits(host: &TestHost, wanted: &str) -> Value {
     let mut found = Value::Null;
-    for _ in 0..500 {
+    for _ in 0..2_000 {
         found = list(host, "").await["data"].take();
         let all = found.as_array().expect("a list").iter();
         let words: Vec<_> = all.map(|it| it["under_way"]["waits_for"].as_str()).collect();

@@ -283,6 +283,10 @@ async fn left_alone(app: &App, host: &str, lasting: &mut Lasting) -> Result<Vec<
 
 /// What is not written down does not leave: what is claimed here is put off again and again.
 async fn intents_unwritten(app: &App, host: &str) -> Option<Matter> {
+    // What is restored may not know of it any more.
+    if app.transfers.quarantine.is_closed() {
+        app.transfers.intents.forget_unwritten();
+    }
     let why = app.transfers.intents.retry_unwritten(app.now()).await?;
     Some(Matter {
         key: format!("intents_unwritten@{host}"),

@@ -24,7 +24,7 @@ pub use view::{ApprovalView, ApprovalVote};
 
 use crate::app::App;
 use crate::auth::Permission;
-use crate::caller::repeat::answer;
+use crate::caller::repeat::{answer, asked_once};
 use crate::caller::{Actor, Done, OPERATOR};
 use crate::clock::Moment;
 use crate::config::{ApprovalAct, limits};
@@ -376,7 +376,8 @@ async fn write_down(
     };
     let reply = move |(): &()| reply.clone();
     let command = command.row(&VERSIONS, place).and_rows(vec![line]);
-    let command = command.reserve(asked.once).replying(reply.clone());
+    let command =
+        command.reserve(asked.once.map(|once| asked_once(actor, &once))).replying(reply.clone());
     answer(app.writer.work(command).await?, reply)
 }
 

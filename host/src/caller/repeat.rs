@@ -2,28 +2,46 @@
 
 use axum::response::Response;
 
+use crate::db::Db;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, IdempotencyKey, Replied, replied};
-use crate::ledger::{Done, Reply, Reservation};
+use crate::ledger::{Done, Reply, Reservation, replay};
 
 use super::Actor;
 
-/// The idempotency key of a call that moves money, if it has one: it counts for this actor and this
-/// path only.
+/// The idempotency key of a call that moves money, if it has one: it counts for this path, whoever
+/// repeats it.
 #[must_use]
-pub fn once<T>(
-    actor: &Actor,
-    key: Option<IdempotencyKey>,
-    path: &str,
-    body: &Body<T>,
-) -> Option<Reservation> {
+pub fn once<T>(key: Option<IdempotencyKey>, path: &str, body: &Body<T>) -> Option<Reservation> {
     key.map(|key| Reservation {
-        key: format!("admin/{}{path}/{}", actor.name, key.as_str()),
+        key: format!("admin{path}/{}", key.as_str()),
         fingerprint: body.fingerprint(path),
         subject: String::new(),
         resource_id: String::new(),
         expires: false,
     })
+}
+
+/// The same for asking that it be carried out: another person's asking is another one.
+#[must_use]
+pub fn asked_once(actor: &Actor, once: &Reservation) -> Reservation {
+    Reservation { key: format!("{}/{}", once.key, actor.name), ..once.clone() }
+}
+
+/// What came of it before, if it was carried out, or this actor has asked for it.
+///
+/// # Errors
+/// The key was used for something else; the database cannot be read.
+pub async fn before<T>(
+    db: &Db,
+    actor: &Actor,
+    once: Option<&Reservation>,
+) -> Result<Option<Done<T>>, Problem> {
+    let Some(once) = once else { return Ok(None) };
+    match replay(db, once).await? {
+        None => replay(db, &asked_once(actor, once)).await,
+        carried_out => Ok(carried_out),
+    }
 }
 
 /// What a call that may be repeated is answered.

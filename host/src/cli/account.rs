@@ -66,6 +66,18 @@ impl Trouble {
         }
     }
 
+    /// Whether this says what became of an earlier try under the same idempotency key as well: the
+    /// host has looked it up, and would have answered as it did then. What stands before the host, or
+    /// turns a caller away at its door, has not.
+    pub(super) fn knows_of_earlier_tries(&self) -> bool {
+        match self {
+            Self::Refused { status, error, .. } => {
+                matches!(status, 400 | 402 | 409 | 422) && error["code"].is_string()
+            }
+            Self::Unreachable(_) => false,
+        }
+    }
+
     /// How long the host asks to be left alone.
     pub(super) fn retry_after(&self) -> Duration {
         match self {

@@ -176,6 +176,9 @@ impl Places {
 pub async fn serve(listener: TcpListener, serving: Serving) {
     let (seats, standing) = (Arc::new(Places::default()), Arc::new(Places::beyond()));
     let connections = TaskTracker::new();
+    // Whoever gives this up gives up every connection.
+    let cut_off = CancellationToken::new();
+    let _cut_off = cut_off.clone().drop_guard();
     loop {
         let accepted = tokio::select! {
             () = serving.stopping.cancelled() => break,
@@ -196,9 +199,10 @@ pub async fn serve(listener: TcpListener, serving: Serving) {
                 None => continue,
             },
         };
-        let serving = serving.clone();
+        let (serving, cut_off) = (serving.clone(), cut_off.clone());
         connections.spawn(async move {
-            carry(&serving, (stream, peer), &place).await;
+            let carrying = carry(&serving, (stream, peer), &place);
+            let _ = cut_off.run_until_cancelled(carrying).await;
             places.leave(id);
         });
     }

@@ -14,14 +14,13 @@ use crate::batches::http::{ItemsQuery, Wanted};
 use crate::batches::model::{Batch, Change, Counts, Stage};
 use crate::batches::review::{ReviewRequest, Reviewed, action, reply, review, teammates};
 use crate::batches::{BatchView, get, sql};
-use crate::caller::repeat::{answer, once};
+use crate::caller::repeat::{answer, before, once};
 use crate::caller::{Actor, Operator};
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
 use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, filter};
 use crate::id::BatchId;
-use crate::ledger::replay;
 use crate::payouts::PayoutView;
 use crate::payouts::model::Status;
 
@@ -247,10 +246,8 @@ async fn run(
     (what, body): (Change, Body<BatchReviewRequest>),
 ) -> Result<Response, Problem> {
     let shown = |(batch, counts): &Reviewed| reply(batch, counts);
-    let reservation = once(&actor, key, &format!("/admin/v1/batches/{id}/{}", action(what)), &body);
-    if let Some(reservation) = &reservation
-        && let Some(done) = replay::<Reviewed>(&app.db, reservation).await?
-    {
+    let reservation = once(key, &format!("/admin/v1/batches/{id}/{}", action(what)), &body);
+    if let Some(done) = before::<Reviewed>(&app.db, &actor, reservation.as_ref()).await? {
         return answer(done, shown);
     }
     let reason = match what {

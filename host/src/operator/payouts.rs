@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::approvals::{self, Act, Agreement, ApprovalView, Asked, Verdict};
 use crate::auth::Permission;
-use crate::caller::repeat::{answer, once};
+use crate::caller::repeat::{answer, before, once};
 use crate::caller::{Actor, Done, Operator};
 use crate::config::{ApprovalAct, limits};
 use crate::env::Env;
@@ -18,7 +18,7 @@ use crate::http::body::OptionalBody;
 use crate::http::{Body, IdempotencyKey};
 use crate::id::PayoutId;
 use crate::ledger::Done::{Before, Now};
-use crate::ledger::{self, Command, Effects, Reply, Reservation, replay};
+use crate::ledger::{self, Command, Effects, Reply, Reservation};
 use crate::payouts::model::{Change, Payout, Status};
 use crate::payouts::review::{
     FileSeen, ReviewRequest, Seen, action, possible, review, see_file, teammates,
@@ -360,10 +360,8 @@ pub async fn recall(
     key: Option<IdempotencyKey>,
     body: Body<RecallPayoutRequest>,
 ) -> Result<Response, Problem> {
-    let once = once(&operator, key, &format!("/admin/v1/payouts/{id}/recall"), &body);
-    if let Some(once) = &once
-        && let Some(done) = replay::<Payout>(&app.db, once).await?
-    {
+    let once = once(key, &format!("/admin/v1/payouts/{id}/recall"), &body);
+    if let Some(done) = before::<Payout>(&app.db, &operator, once.as_ref()).await? {
         return recalled_before(done);
     }
     let (why, reason_code) = reason_for(body.value.reason_code)?;
@@ -459,10 +457,8 @@ async fn run(
     (id, key): (&str, Option<IdempotencyKey>),
     (what, body): (Change, Body<PayoutChangeRequest>),
 ) -> Result<Response, Problem> {
-    let reservation = once(&actor, key, &format!("/admin/v1/payouts/{id}/{}", action(what)), &body);
-    if let Some(reservation) = &reservation
-        && let Some(done) = replay::<Payout>(&app.db, reservation).await?
-    {
+    let reservation = once(key, &format!("/admin/v1/payouts/{id}/{}", action(what)), &body);
+    if let Some(done) = before::<Payout>(&app.db, &actor, reservation.as_ref()).await? {
         return answer(done, shown);
     }
     let PayoutChangeRequest { reason, evidence, otp } = body.value;

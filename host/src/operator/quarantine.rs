@@ -1,5 +1,7 @@
 //! Quarantine: what was noticed, and letting live payments go again.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,9 @@ use crate::http::Body;
 use crate::transfers::QuarantineState;
 
 use super::{required, write};
+
+/// How long whoever releases it waits for this host to see what that changes.
+const LOOK_MAX: Duration = Duration::from_secs(5);
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -89,8 +94,12 @@ pub async fn release(
     };
     write(&app, &operator, done, command).await?;
     // It is over, whatever this host makes of that now: it looks again and again.
-    if let Err(why) = quarantine.attend(&app.writer).await {
-        tracing::warn!(%why, "the quarantine was released, and the gate stays shut here");
+    match tokio::time::timeout(LOOK_MAX, quarantine.attend(&app.writer)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(why)) => {
+            tracing::warn!(%why, "the quarantine was released, and the gate stays shut");
+        }
+        Err(_) => tracing::warn!("the quarantine was released, and what left is still looked into"),
     }
     app.transfers.wake();
     Ok(Json(view(quarantine.state().await?)))

@@ -8,7 +8,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::caller::repeat::{answer, once};
+use crate::caller::repeat::{answer, before, once};
 use crate::caller::{Done, Operator};
 use crate::clock::Moment;
 use crate::config::ApprovalAct;
@@ -19,7 +19,7 @@ use crate::http::body::OptionalBody;
 use crate::http::{Body, IdempotencyKey, Page};
 use crate::id::WalletId;
 use crate::ledger::wallets::{WalletRow, get_wallet, list_wallets};
-use crate::ledger::{Command, Effects, Reply, Reservation, Source, replay};
+use crate::ledger::{Command, Effects, Reply, Reservation, Source};
 use crate::money::Minor;
 
 use super::{invalid, optional, required, write};
@@ -186,7 +186,7 @@ pub async fn credit(
     key: Option<IdempotencyKey>,
     body: Body<MoveRequest>,
 ) -> Result<Response, Problem> {
-    let once = once(&operator, key, &format!("/admin/v1/wallets/{id}/credit"), &body);
+    let once = once(key, &format!("/admin/v1/wallets/{id}/credit"), &body);
     let wallet = find(&app, &id).await?;
     let source = match body.value.source.as_deref() {
         None | Some("admin_credit") => Source::AdminCredit,
@@ -220,7 +220,7 @@ pub async fn debit(
     key: Option<IdempotencyKey>,
     body: Body<MoveRequest>,
 ) -> Result<Response, Problem> {
-    let once = once(&operator, key, &format!("/admin/v1/wallets/{id}/debit"), &body);
+    let once = once(key, &format!("/admin/v1/wallets/{id}/debit"), &body);
     let wallet = find(&app, &id).await?;
     let source = match body.value.source.as_deref() {
         None | Some("admin_debit") => Source::AdminDebit,
@@ -254,9 +254,7 @@ async fn move_money(
         }
     };
     // What was carried out before needs nobody's agreement to be told again.
-    if let Some(once) = &once
-        && let Some(done) = replay::<Moved>(&app.db, once).await?
-    {
+    if let Some(done) = before::<Moved>(&app.db, operator, once.as_ref()).await? {
         return answer(done, reply);
     }
     let subject = ("wallet", wallet.id.as_str());

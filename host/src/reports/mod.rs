@@ -19,4 +19,4 @@ mod rows;
 mod sql;
 mod table;
 
-pub(crate) use table::harmless;
+pub(crate) use table::{harmless, quoted};

@@ -166,10 +166,13 @@ pub(super) fn csv<T: ReportRow>(
     once(above).chain(rows.map(portion)).chain(once(below))
 }
 
+/// Writes CSV with every text in quotes: where a semicolon separates, none of a text's begins a cell.
+pub(crate) fn quoted<W: std::io::Write>(into: W) -> csv::Writer<W> {
+    csv::WriterBuilder::new().quote_style(csv::QuoteStyle::NonNumeric).from_writer(into)
+}
+
 fn written(lines: &[Vec<String>]) -> Result<Vec<u8>, Problem> {
-    // Where a semicolon separates, none of a text's begins a cell.
-    let mut writer = csv::WriterBuilder::new();
-    let mut writer = writer.quote_style(csv::QuoteStyle::NonNumeric).from_writer(Vec::new());
+    let mut writer = quoted(Vec::new());
     for line in lines {
         writer.write_record(line).map_err(Problem::internal)?;
     }

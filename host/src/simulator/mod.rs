@@ -106,12 +106,19 @@ impl Simulator {
         (Self(Arc::new(Inner { networks, books: Books::new(db), clock, outbox })), messages)
     }
 
-    /// One network, as the rail of this name reaches it.
+    /// One network, as the rail of this name reaches it, for as long as the simulator is there.
     pub fn network(&self, rail: &str) -> Router {
-        let (simulator, rail) = (self.clone(), rail.to_owned());
+        // Routes are remembered, and a cache lets go of what it held when it comes to it, or never:
+        // the host's database must not stay open with them.
+        let (simulator, rail) = (Arc::downgrade(&self.0), rail.to_owned());
         Router::new().fallback(move |request: Request| {
-            let (simulator, rail) = (simulator.clone(), rail.clone());
-            async move { simulator.answer(&rail, request).await }
+            let (simulator, rail) = (simulator.upgrade().map(Self), rail.clone());
+            async move {
+                match simulator {
+                    Some(simulator) => simulator.answer(&rail, request).await,
+                    None => hang_up(HangUp::NotSent),
+                }
+            }
         })
     }
 

@@ -103,6 +103,11 @@ impl IntentJournal {
         written.unwrap_or_else(|_| silent()).err()
     }
 
+    /// Leaves what could not be written as it is.
+    pub fn forget_unwritten(&self) {
+        *self.unwritten.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Writes an intent and waits until it is on the disk.
     ///
     /// # Errors

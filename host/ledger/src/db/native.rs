@@ -72,6 +72,23 @@ impl Native {
         }
     }
 
+    /// Whether the batch of this id is there, with this hash.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub async fn has_batch(&mut self, id: i64, hash: &str) -> Result<bool, sqlx::Error> {
+        match self {
+            // The file is the one that was opened.
+            Self::Sqlite(_) => Ok(true),
+            Self::Postgres(connection) => {
+                let sql = "SELECT COUNT(*) FROM writer_batches WHERE id = $1 AND hash = $2";
+                let found: i64 =
+                    sqlx::query_scalar(sql).bind(id).bind(hash).fetch_one(connection).await?;
+                Ok(found > 0)
+            }
+        }
+    }
+
     /// Begins the transaction.
     ///
     /// # Errors

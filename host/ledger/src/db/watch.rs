@@ -112,6 +112,14 @@ impl Db {
         Ok(native)
     }
 
+    /// What was committed is not in the database that a connection leads to: it is another one, or
+    /// younger than it was.
+    pub(crate) fn has_lost(&self) {
+        if !self.watch.has_moved.swap(true, Ordering::SeqCst) {
+            self.watch.turn_round();
+        }
+    }
+
     /// From now on, connections are expected to lead to a database that has this epoch, or a later
     /// one.
     pub fn expect_epoch(&self, epoch: i64) {

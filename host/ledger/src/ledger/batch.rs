@@ -74,6 +74,8 @@ pub(super) struct Surroundings<'a> {
 pub(super) struct Ended {
     pub(super) outcomes: Outcomes,
     pub(super) head: String,
+    /// The id of the batch that was committed, if one was.
+    pub(super) id: Option<i64>,
 }
 
 /// Runs a batch to its COMMIT, within a deadline: a connection that falls silent is given up.
@@ -122,15 +124,15 @@ async fn decide(
 ) -> Result<Decided, Interrupted> {
     let now = surroundings.now;
     within.run(native.begin()).await?;
-    if let Some(Try { outcomes, head, .. }) = within.run(bury(native, earlier, now)).await? {
-        return Ok(Decided::NothingToWrite(Ended { outcomes, head }));
+    if let Some(Try { id, outcomes, head, .. }) = within.run(bury(native, earlier, now)).await? {
+        return Ok(Decided::NothingToWrite(Ended { outcomes, head, id: Some(id) }));
     }
     let mut state = within.run(read(native, commands, now)).await?;
     let outcomes: Outcomes =
         commands.iter().map(|command| state.decide(command, surroundings.ids)).collect();
     if state.out.is_empty() {
         let head = chain.head.clone();
-        return Ok(Decided::NothingToWrite(Ended { outcomes, head }));
+        return Ok(Decided::NothingToWrite(Ended { outcomes, head, id: None }));
     }
     let committed = within.run(run_hook(native, &mut state, surroundings)).await?;
     let take = |keys: &mut BTreeMap<String, Row>| std::mem::take(keys).into_values().collect();
@@ -149,7 +151,7 @@ async fn decide(
             if let Some(committed) = committed {
                 committed();
             }
-            Ok(Decided::Committed(Ended { outcomes, head }))
+            Ok(Decided::Committed(Ended { outcomes, head, id: Some(batch.id) }))
         }
         Err(cause) => Err(match Interrupted::from(cause) {
             Interrupted::Again(cause)

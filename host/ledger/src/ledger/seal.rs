@@ -64,6 +64,8 @@ pub(super) struct Chain {
     pub(super) next: i64,
     /// Hash of the last sealed batch.
     pub(super) head: String,
+    /// Its id, if this writer made it.
+    pub(super) head_id: Option<i64>,
     /// Where connections led as it began: elsewhere nothing follows on it.
     pub(super) at: Moves,
 }
@@ -78,7 +80,7 @@ pub(super) async fn begin(db: &Db) -> Result<Chain, sqlx::Error> {
     let sql = "SELECT hash FROM writer_batches WHERE hash <> '' ORDER BY id DESC LIMIT 1";
     let head: Option<String> = sqlx::query_scalar(sql).fetch_optional(tx.conn()).await?;
     tx.commit().await?;
-    Ok(Chain { next: writer << NUMBER_BITS, head: head.unwrap_or_default(), at })
+    Ok(Chain { next: writer << NUMBER_BITS, head: head.unwrap_or_default(), head_id: None, at })
 }
 
 /// Which writer made a batch.

@@ -479,7 +479,10 @@ impl Task {
             // Others may have seen connections lead elsewhere, and this one have stayed where it was.
             Some((native, at)) if at == before => native,
             _ => {
-                let native = connect(&self.db).await?;
+                let mut native = connect(&self.db).await?;
+                if !self.is_followed(&mut native).await? {
+                    self.db.has_lost();
+                }
                 // As long as they lead elsewhere, each may lead to another place.
                 if self.db.has_moved() {
                     self.chain = None;
@@ -509,9 +512,17 @@ impl Task {
         let ended = ended?;
         if ended.head != chain.head {
             self.health.accepted();
+            chain.head_id = ended.id;
         }
         chain.head = ended.head;
         Ok(ended.outcomes)
+    }
+
+    /// Whether a new connection leads to where the last batch is that this writer was told is durable.
+    async fn is_followed(&self, native: &mut Native) -> Result<bool, Interrupted> {
+        let Some(Chain { head, head_id: Some(id), .. }) = &self.chain else { return Ok(true) };
+        let looking = tokio::time::timeout(limits::BATCH_DEADLINE, native.has_batch(*id, head));
+        looking.await.unwrap_or_else(|_| Err(silent())).map_err(Interrupted::Again)
     }
 
     /// Finds the command whose rows the database refuses, by halves.
@@ -578,7 +589,10 @@ async fn begin_chain(home: &Handle, db: &Db) -> Result<Chain, Interrupted> {
 
 /// A new connection. One that does not come about in time is no connection.
 async fn connect(db: &Db) -> Result<Native, Interrupted> {
-    let silent = || std::io::Error::new(std::io::ErrorKind::TimedOut, "connecting took too long");
     let connecting = tokio::time::timeout(limits::BATCH_DEADLINE, db.native()).await;
-    connecting.unwrap_or_else(|_| Err(silent().into())).map_err(Interrupted::Again)
+    connecting.unwrap_or_else(|_| Err(silent())).map_err(Interrupted::Again)
+}
+
+fn silent() -> sqlx::Error {
+    std::io::Error::new(std::io::ErrorKind::TimedOut, "connecting took too long").into()
 }

@@ -14,7 +14,7 @@ use crate::cli::{new_private, warn};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::id::IdGenerator;
-use crate::reports::harmless;
+use crate::reports::{harmless, quoted};
 use crate::start::StartError;
 
 use super::journal::{Journal, Sending, Taken};
@@ -115,7 +115,7 @@ impl Send {
         };
         for open in journal.open_ones() {
             say("A batch was on its way when this was interrupted: sending the very same again.")?;
-            sending.settle(&mut journal, &open, &rows).await?;
+            sending.settle(&mut journal, (&open, Before::Unknown), &rows).await?;
         }
         let left = journal.left(&rows);
         if left.len() < rows.len() {
@@ -130,7 +130,7 @@ impl Send {
                 let sent = sending.next(part);
                 journal.sending(sent.clone())?;
                 bar.suspend(|| ());
-                sending.settle(&mut journal, &sent, &rows).await?;
+                sending.settle(&mut journal, (&sent, Before::Nothing), &rows).await?;
                 bar.inc(u64::try_from(part.len())?);
             }
             bar.finish_and_clear();
@@ -198,6 +198,15 @@ fn bar(length: usize, what: &str) -> ProgressBar {
     }
 }
 
+/// What is known of tries to send a batch before this one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// There was none.
+    Nothing,
+    /// One was not answered: it may have been taken.
+    Unknown,
+}
+
 /// What sends batches.
 struct Sender<'a> {
     api: &'a Api,
@@ -225,7 +234,7 @@ impl Sender<'_> {
     async fn settle(
         &self,
         journal: &mut Journal,
-        sent: &Sending,
+        (sent, mut before): (&Sending, Before),
         rows: &[Row],
     ) -> Result<(), StartError> {
         let mut headers = vec![("idempotency-key", sent.key.as_str())];
@@ -239,12 +248,15 @@ impl Sender<'_> {
                 }
                 Err(trouble) if trouble.may_pass() && tries < PAUSE.1 => {
                     let pause = pause(tries, &trouble);
-                    tries += 1;
+                    (tries, before) = (tries + 1, Before::Unknown);
                     warn(format_args!("{trouble}: again in {} s", pause.as_secs()));
                     tokio::time::sleep(pause).await;
                 }
                 // Nobody knows whether it was taken.
-                Err(trouble) if trouble.may_pass() => {
+                Err(trouble)
+                    if trouble.may_pass()
+                        || (before == Before::Unknown && !trouble.knows_of_earlier_tries()) =>
+                {
                     return Err(format!(
                         "{trouble}. Nobody knows whether the batch was taken: run the same command \
                          again, which finds out and sends nothing twice"
@@ -377,7 +389,7 @@ const RESULTS: [&str; 10] = [
 
 async fn write_results(api: &Api, taken: &[Taken], results: &Path) -> Result<usize, StartError> {
     let file = new_private(results).map_err(|cause| format!("{}: {cause}", results.display()))?;
-    let mut writer = csv::Writer::from_writer(file);
+    let mut writer = quoted(file);
     writer.write_record(RESULTS)?;
     let mut paid = 0;
     for Taken { batch, .. } in taken {

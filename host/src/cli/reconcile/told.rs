@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use crate::money::Minor;
 use crate::reconciliation::matching::{Books, Comparison, Line};
 use crate::reconciliation::{JOURNAL_KIND, SettlementAccount};
-use crate::reports::harmless;
+use crate::reports::{harmless, quoted};
 use crate::start::StartError;
 use crate::statements::{Entry, Statement};
 
@@ -142,7 +142,7 @@ impl Told<'_> {
     pub(super) fn write(&self, path: &Path) -> Result<(), StartError> {
         let named = |cause: csv::Error| format!("{}: {cause}", path.display());
         let file = new_private(path).map_err(|cause| named(cause.into()))?;
-        let mut writer = csv::Writer::from_writer(file);
+        let mut writer = quoted(file);
         let head = ["side", "booked_on", "amount", "currency", "reference", "text", "note"];
         writer.write_record(head).map_err(named)?;
         for row in self.rows() {

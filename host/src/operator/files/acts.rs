@@ -9,12 +9,12 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::caller::repeat::{answer, once};
+use crate::caller::repeat::{answer, before, once};
 use crate::caller::{Done, Operator};
 use crate::config::ApprovalAct;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, IdempotencyKey};
-use crate::ledger::{Command, Effects, LockedState, Reply, Reservation, replay};
+use crate::ledger::{Command, Effects, LockedState, Reply, Reservation};
 use crate::transfers::attempt;
 use crate::transfers::files::table::{FileState, PaymentFile};
 
@@ -199,16 +199,14 @@ pub async fn deliver(
     key: Option<IdempotencyKey>,
     body: Body<FileRequest>,
 ) -> Result<Response, Problem> {
-    let once = once(&operator, key, &format!("/admin/v1/files/{id}/deliver"), &body);
+    let once = once(key, &format!("/admin/v1/files/{id}/deliver"), &body);
     let file = find(&app, &id).await?;
     let reason = body.value.reason()?;
     let now = app.now();
     let shown = view(&PaymentFile { state: FileState::Assembled, due_at: now, ..file.clone() });
     let shown = serde_json::to_string(&shown).map_err(Problem::internal)?;
     let reply = move |(): &()| Reply { status: 200, body: shown.clone() };
-    if let Some(once) = &once
-        && let Some(done) = replay::<()>(&app.db, once).await?
-    {
+    if let Some(done) = before::<()>(&app.db, &operator, once.as_ref()).await? {
         return answer(done, reply);
     }
     app.transfers.refuse_in_doubt(&file).await?;

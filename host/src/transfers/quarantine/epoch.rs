@@ -102,12 +102,6 @@ impl Found {
     pub(super) fn is_where_it_was_released(&self) -> bool {
         self.marks.identity.as_ref() == Some(&self.here)
     }
-
-    /// Where it is, and in which stretch of its life.
-    pub(super) fn place(&self) -> String {
-        let Identity { system, timeline } = &self.here;
-        format!("{system}/{timeline}/{}", self.marks.incarnation())
-    }
 }
 
 impl Marks {
@@ -119,10 +113,17 @@ impl Marks {
     /// Why these marks, found at this place, are not those of the database that was seen before.
     pub(super) fn suspicions(&self, here: &Identity, seen: Option<&Epoch>) -> Vec<String> {
         let mut why = Vec::new();
-        if self.identity.as_ref().is_some_and(|known| known.system != here.system) {
-            why.push("the database is another one than it was: a copy, or restored".to_owned());
-        } else if self.identity.as_ref().is_some_and(|known| known.timeline != here.timeline) {
-            why.push("the database's history has forked: a failover, or a restore".to_owned());
+        // They say where it is: the next time that is another place, and another reason.
+        match &self.identity {
+            Some(Identity { system, .. }) if *system != here.system => why.push(format!(
+                "the database is another one than it was: a copy, or restored ({})",
+                here.system
+            )),
+            Some(Identity { timeline, .. }) if *timeline != here.timeline => why.push(format!(
+                "the database's history has forked: a failover, or a restore (timeline {})",
+                here.timeline
+            )),
+            _ => {}
         }
         let Some(seen) = seen else { return why };
         if !self.incarnations.contains(&seen.incarnation) {
@@ -161,7 +162,7 @@ impl EpochFile {
     /// Writes it so that a crash leaves the old or the new one, and not half of it.
     pub(super) fn write(&self, epoch: &Epoch) -> std::io::Result<()> {
         let folder = self.0.parent().unwrap_or(Path::new("."));
-        super::intents::private_folder(folder)?;
+        crate::transfers::intents::private_folder(folder)?;
         let fresh = self.0.with_extension("new");
         let mut file =
             File::options().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;

@@ -1,7 +1,7 @@
 //! What a database has forgotten that was restored, or that lagged when it took over: payments
 //! that left, and the numbers that theirs were made from.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use serde_json::json;
 use crate::cases::{Case, CaseKind};
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::Db;
+use crate::db::{Db, in_time};
 use crate::env::Env;
 use crate::id::IdGenerator;
 use crate::money::{Currency, Minor};
 
-use super::intents::Intent;
-use super::newest::Newest;
-use super::quarantine::QuarantineError;
+use super::QuarantineError;
+use crate::transfers::intents::Intent;
+use crate::transfers::newest::Newest;
 
 /// Serials are moved on by so many: what was forgotten may have used the next ones.
 const SERIALS_SKIPPED: i64 = 10_000_000;
@@ -32,47 +32,47 @@ const ENTRIES_SKIPPED: i64 = 1_000_000;
 const PORTION: usize = 200;
 const A_DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Intents of this host whose attempts the database does not know, and has no case about, oldest
-/// first. It is looked back until whatever was made before is known: intents are written when
-/// something leaves, and the attempt of what goes by file, or once more, was made long before.
-pub(super) async fn payments(
-    db: &Db,
-    folder: &Path,
-    now: Moment,
-) -> Result<Vec<Intent>, QuarantineError> {
-    let mut newest = Newest::open(folder, now.before(limits::INTENTS_KEPT))?;
-    let (mut forgotten, mut known_until) = (Vec::new(), i64::MIN);
-    loop {
-        let portion;
-        (portion, newest) = take(newest).await?;
-        let Some(oldest) = portion.last().map(|intent| intent.at_us) else { break };
-        let known = Known::of(db, &portion).await?;
-        known_until = known_until.max(known.until);
-        forgotten.extend(portion.into_iter().filter(|intent| !known.has(intent)));
-        if oldest <= known_until {
-            break;
-        }
+/// The journal of this host's intents as it is compared with a database, the newest portion first. It is read
+/// back until whatever left before is known: intents are written when something leaves, and the
+/// attempt of what goes by file, or once more, was made long before.
+pub(super) struct Reading {
+    /// None once all of it was read.
+    newest: Option<Newest>,
+    /// What left up to then is known, in microseconds.
+    known_until: i64,
+}
+
+impl Reading {
+    /// Begins with the newest; what is older than `since` is left out.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub(super) async fn open(folder: &Path, since: Moment) -> std::io::Result<Self> {
+        let folder = folder.to_owned();
+        let opening = tokio::task::spawn_blocking(move || Newest::open(&folder, since));
+        let newest = opening.await.map_err(std::io::Error::other)??;
+        Ok(Self { newest: Some(newest), known_until: i64::MIN })
     }
-    forgotten.reverse();
-    Ok(forgotten)
-}
 
-/// The same among the newest intents only.
-pub(super) async fn newest(
-    db: &Db,
-    folder: &Path,
-    now: Moment,
-) -> Result<Vec<Intent>, QuarantineError> {
-    let (mut portion, _) = take(Newest::open(folder, now.before(limits::INTENTS_KEPT))?).await?;
-    let known = Known::of(db, &portion).await?;
-    portion.retain(|intent| !known.has(intent));
-    Ok(portion)
-}
-
-/// Newest first.
-async fn take(mut newest: Newest) -> std::io::Result<(Vec<Intent>, Newest)> {
-    let reading = move || newest.take(PORTION).map(|portion| (portion, newest));
-    tokio::task::spawn_blocking(reading).await.map_err(std::io::Error::other)?
+    /// Those of the next portion whose attempts the database does not know, and has no case about;
+    /// nothing at the end.
+    ///
+    /// # Errors
+    /// The journal cannot be read, or the database.
+    pub(super) async fn next(&mut self, db: &Db) -> Result<Option<Vec<Intent>>, QuarantineError> {
+        let Some(mut newest) = self.newest.take() else { return Ok(None) };
+        let taking = move || newest.take(PORTION).map(|portion| (portion, newest));
+        let taken = tokio::task::spawn_blocking(taking).await.map_err(std::io::Error::other)?;
+        let (mut portion, rest) = taken?;
+        let Some(oldest) = portion.last().map(|intent| intent.at_us) else { return Ok(None) };
+        let known = in_time(Known::of(db, &portion)).await?;
+        self.known_until = self.known_until.max(known.until);
+        self.newest = Some(rest).filter(|_| oldest > self.known_until);
+        portion.retain(|intent| !known.has(intent));
+        // What a payment left over last has the last of its cases.
+        portion.reverse();
+        Ok(Some(portion))
+    }
 }
 
 /// What a database knows of some intents.
@@ -96,8 +96,13 @@ impl Known {
         let query = sqlx::query_as(sqlx::AssertSqlSafe(sql));
         let query = query.bind(json!(attempts).to_string()).bind(json!(cases).to_string());
         let rows: Vec<(String, Option<i64>)> = query.fetch_all(db.pool()).await?;
-        let newest = rows.iter().filter_map(|(_, made_at)| *made_at).max();
-        let until = newest.map(|at| Moment::from_micros(at).before(limits::CLOCKS_APART).micros());
+        // An attempt is made before it leaves, whatever a clock said that made it.
+        let left: HashMap<&str, i64> =
+            intents.iter().map(|it| (it.attempt_id.as_str(), it.at_us)).collect();
+        let made =
+            rows.iter().filter_map(|(id, made_at)| Some((*made_at)?.min(*left.get(id.as_str())?)));
+        let until =
+            made.max().map(|at| Moment::from_micros(at).before(limits::CLOCKS_APART).micros());
         let names = rows.into_iter().map(|(name, _)| name).collect();
         Ok(Self { names, until: until.unwrap_or(i64::MIN) })
     }
@@ -138,20 +143,24 @@ pub(super) fn case(ids: &IdGenerator, intent: &Intent, now: Moment) -> Case {
 }
 
 /// Moves on what references and names of files are made from: once for where the database was found
-/// and which release a host had seen before, however often that is tried. Answers the newest instant
-/// at which anything was queued, as it was `newest` then.
-pub(super) async fn skip_numbers(
-    db: &Db,
-    (at, newest): (&str, i64),
-    now: Moment,
-) -> Result<i64, sqlx::Error> {
-    let mut tx = db.write().await?;
+/// and which release a host had seen before, however often that is tried. Answers until when
+/// something was queued then, in microseconds.
+pub(super) async fn skip_numbers(db: &Db, at: &str, now: Moment) -> Result<i64, sqlx::Error> {
     let key = format!("numbers_skipped/{at}");
+    let sql = "SELECT CAST(value AS BIGINT) FROM meta WHERE key = $1";
+    let known: Option<i64> = sqlx::query_scalar(sql).bind(&key).fetch_optional(db.pool()).await?;
+    if let Some(until) = known {
+        return Ok(until);
+    }
+    // Now at least, as this host's clock may be late; a day ahead at most, where another one's is.
+    let sql = "SELECT MAX(queued_at) FROM transfers WHERE env = 'live'";
+    let newest: Option<i64> = sqlx::query_scalar(sql).fetch_one(db.pool()).await?;
+    let newest = newest.unwrap_or(i64::MIN).min(now.after(A_DAY).micros()).max(now.micros());
+    let mut tx = db.write().await?;
     let sql = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING";
     let noted = sqlx::query(sql).bind(&key).bind(newest.to_string()).execute(tx.conn()).await?;
     if noted.rows_affected() == 0 {
-        let sql = "SELECT CAST(value AS BIGINT) FROM meta WHERE key = $1";
-        return sqlx::query_scalar(sql).bind(&key).fetch_one(tx.conn()).await;
+        return Ok(newest);
     }
     let sql = "UPDATE serials SET next = next + $1 WHERE id = 'transfers'";
     sqlx::query(sql).bind(SERIALS_SKIPPED).execute(tx.conn()).await?;
