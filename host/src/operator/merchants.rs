@@ -127,6 +127,7 @@ pub async fn create(
         Some(codes) => currencies_of(&codes)?,
         None => served(&app),
     };
+    currencies.iter().try_for_each(|currency| refuse_unserved(&app, "currencies", *currency))?;
     let now = app.now();
     let merchant = Merchant {
         id: app.ids.id(),
