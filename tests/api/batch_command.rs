@@ -165,7 +165,7 @@ async fn what_was_not_answered_stays_open_whoever_is_turned_away_meanwhile(
         let merchant = format!("merchants/{}", host.merchant.id);
         host.admin(Method::PATCH, &merchant, json!({ "status": "suspended" })).await.ok();
         let said = clerk.bad(&["send", "wages.csv", "--yes"]).await;
-        assert!(said.contains("Nobody knows whether the batch was taken"), "{said}");
+        assert!(said.contains("nobody can tell whether the batch was taken before"), "{said}");
         assert_eq!(lines(&journal).len(), 1, "nobody has said that it was refused");
         host.admin(Method::PATCH, &merchant, json!({ "status": "active" })).await.ok();
         // Otherwise the cool-down would stand in the way of a second payment.

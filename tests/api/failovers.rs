@@ -264,6 +264,8 @@ async fn what_was_committed_and_is_lost_is_noticed_before_anything_leaves() {
     with_bank(Engine::Postgres, async |host, bank| {
         let known = pay(host, "0123456785").await.ok().id();
         until(host, &known, "paid").await;
+        // Requests have lanes of their own, which may be idle in all that follows.
+        host.pay("paid", naira(100_000)).await.ok();
         let armed = host.disarm("writer_batches").await;
         let lose = [
             "CREATE TABLE kept AS SELECT * FROM writer_batches WHERE id IN \
@@ -280,12 +282,18 @@ async fn what_was_committed_and_is_lost_is_noticed_before_anything_leaves() {
         host.advance(61);
         until_it_waits(host, &id, "quarantine").await;
         assert_eq!(bank.transfers().await.len(), 1, "it left");
-        let find = ["INSERT INTO writer_batches SELECT * FROM kept", "DROP TABLE kept"];
-        host.run(&find.map(str::to_owned)).await;
-        host.run(&armed).await;
         until_quarantine(host).await;
         release(host).await;
         until_over(host).await;
+        // What is lost is not looked for again, whichever lane has not written since.
+        for _ in 0..3 {
+            host.pay("paid", naira(100_000)).await.ok();
+            pay(host, "0123456785").await.ok();
+        }
+        assert!(!is_shut(host));
+        let find = ["INSERT INTO writer_batches SELECT * FROM kept", "DROP TABLE kept"];
+        host.run(&find.map(str::to_owned)).await;
+        host.run(&armed).await;
     })
     .await;
 }

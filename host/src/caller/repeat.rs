@@ -9,12 +9,18 @@ use crate::ledger::{Done, Reply, Reservation, replay};
 
 use super::Actor;
 
-/// The idempotency key of a call that moves money, if it has one: it counts for this path, whoever
-/// repeats it.
+/// The idempotency key of a call that moves money, if it has one: it counts for this path, whichever
+/// operator repeats it, or member of the same team.
 #[must_use]
-pub fn once<T>(key: Option<IdempotencyKey>, path: &str, body: &Body<T>) -> Option<Reservation> {
+pub fn once<T>(
+    actor: &Actor,
+    key: Option<IdempotencyKey>,
+    path: &str,
+    body: &Body<T>,
+) -> Option<Reservation> {
+    let team = actor.merchant().map_or("operators", |merchant| merchant.as_str());
     key.map(|key| Reservation {
-        key: format!("admin{path}/{}", key.as_str()),
+        key: format!("admin/{team}{path}/{}", key.as_str()),
         fingerprint: body.fingerprint(path),
         subject: String::new(),
         resource_id: String::new(),
@@ -25,7 +31,8 @@ pub fn once<T>(key: Option<IdempotencyKey>, path: &str, body: &Body<T>) -> Optio
 /// The same for asking that it be carried out: another person's asking is another one.
 #[must_use]
 pub fn asked_once(actor: &Actor, once: &Reservation) -> Reservation {
-    Reservation { key: format!("{}/{}", once.key, actor.name), ..once.clone() }
+    // A line break stands in no key.
+    Reservation { key: format!("{}\n{}", once.key, actor.name), ..once.clone() }
 }
 
 /// What came of it before, if it was carried out, or this actor has asked for it.
@@ -38,9 +45,14 @@ pub async fn before<T>(
     once: Option<&Reservation>,
 ) -> Result<Option<Done<T>>, Problem> {
     let Some(once) = once else { return Ok(None) };
-    match replay(db, once).await? {
-        None => replay(db, &asked_once(actor, once)).await,
-        carried_out => Ok(carried_out),
+    let asked = asked_once(actor, once);
+    match replay(db, once).await {
+        Ok(None) => replay(db, &asked).await,
+        // Another one has asked for the same in other words.
+        Err(conflict) if conflict.code() == ErrorCode::IdempotencyKeyConflict => {
+            replay(db, &asked).await?.ok_or(conflict).map(Some)
+        }
+        carried_out => carried_out,
     }
 }
 

@@ -71,9 +71,12 @@ impl Trouble {
     /// turns a caller away at its door, has not.
     pub(super) fn knows_of_earlier_tries(&self) -> bool {
         match self {
-            Self::Refused { status, error, .. } => {
-                matches!(status, 400 | 402 | 409 | 422) && error["code"].is_string()
-            }
+            Self::Refused { status, error, .. } => match error["code"].as_str() {
+                // It did not arrive whole, perhaps.
+                None | Some("invalid_json") => false,
+                Some("wallet_not_found") => true,
+                Some(_) => matches!(status, 400 | 402 | 409 | 422),
+            },
             Self::Unreachable(_) => false,
         }
     }

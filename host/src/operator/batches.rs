@@ -246,7 +246,7 @@ async fn run(
     (what, body): (Change, Body<BatchReviewRequest>),
 ) -> Result<Response, Problem> {
     let shown = |(batch, counts): &Reviewed| reply(batch, counts);
-    let reservation = once(key, &format!("/admin/v1/batches/{id}/{}", action(what)), &body);
+    let reservation = once(&actor, key, &format!("/admin/v1/batches/{id}/{}", action(what)), &body);
     if let Some(done) = before::<Reviewed>(&app.db, &actor, reservation.as_ref()).await? {
         return answer(done, shown);
     }

@@ -360,7 +360,7 @@ pub async fn recall(
     key: Option<IdempotencyKey>,
     body: Body<RecallPayoutRequest>,
 ) -> Result<Response, Problem> {
-    let once = once(key, &format!("/admin/v1/payouts/{id}/recall"), &body);
+    let once = once(&operator, key, &format!("/admin/v1/payouts/{id}/recall"), &body);
     if let Some(done) = before::<Payout>(&app.db, &operator, once.as_ref()).await? {
         return recalled_before(done);
     }
@@ -457,7 +457,7 @@ async fn run(
     (id, key): (&str, Option<IdempotencyKey>),
     (what, body): (Change, Body<PayoutChangeRequest>),
 ) -> Result<Response, Problem> {
-    let reservation = once(key, &format!("/admin/v1/payouts/{id}/{}", action(what)), &body);
+    let reservation = once(&actor, key, &format!("/admin/v1/payouts/{id}/{}", action(what)), &body);
     if let Some(done) = before::<Payout>(&app.db, &actor, reservation.as_ref()).await? {
         return answer(done, shown);
     }

@@ -186,7 +186,7 @@ pub async fn credit(
     key: Option<IdempotencyKey>,
     body: Body<MoveRequest>,
 ) -> Result<Response, Problem> {
-    let once = once(key, &format!("/admin/v1/wallets/{id}/credit"), &body);
+    let once = once(&operator, key, &format!("/admin/v1/wallets/{id}/credit"), &body);
     let wallet = find(&app, &id).await?;
     let source = match body.value.source.as_deref() {
         None | Some("admin_credit") => Source::AdminCredit,
@@ -220,7 +220,7 @@ pub async fn debit(
     key: Option<IdempotencyKey>,
     body: Body<MoveRequest>,
 ) -> Result<Response, Problem> {
-    let once = once(key, &format!("/admin/v1/wallets/{id}/debit"), &body);
+    let once = once(&operator, key, &format!("/admin/v1/wallets/{id}/debit"), &body);
     let wallet = find(&app, &id).await?;
     let source = match body.value.source.as_deref() {
         None | Some("admin_debit") => Source::AdminDebit,

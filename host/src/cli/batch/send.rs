@@ -248,15 +248,28 @@ impl Sender<'_> {
                 }
                 Err(trouble) if trouble.may_pass() && tries < PAUSE.1 => {
                     let pause = pause(tries, &trouble);
-                    (tries, before) = (tries + 1, Before::Unknown);
+                    tries += 1;
+                    // The host says by itself that it takes nothing now.
+                    let is_known = matches!(&trouble, Trouble::Refused { status: 429, error, .. }
+                        if error["code"].is_string());
+                    before = if is_known { before } else { Before::Unknown };
                     warn(format_args!("{trouble}: again in {} s", pause.as_secs()));
                     tokio::time::sleep(pause).await;
                 }
                 // Nobody knows whether it was taken.
                 Err(trouble)
-                    if trouble.may_pass()
-                        || (before == Before::Unknown && !trouble.knows_of_earlier_tries()) =>
+                    if before == Before::Unknown
+                        && !trouble.knows_of_earlier_tries()
+                        && !trouble.may_pass() =>
                 {
+                    return Err(format!(
+                        "{trouble}. As long as that is so nobody can tell whether the batch was taken \
+                         before: have it mended, and run the same command again. Or look for the \
+                         batch, and only where it is not there move the journal away"
+                    )
+                    .into());
+                }
+                Err(trouble) if trouble.may_pass() => {
                     return Err(format!(
                         "{trouble}. Nobody knows whether the batch was taken: run the same command \
                          again, which finds out and sends nothing twice"

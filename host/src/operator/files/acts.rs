@@ -199,7 +199,7 @@ pub async fn deliver(
     key: Option<IdempotencyKey>,
     body: Body<FileRequest>,
 ) -> Result<Response, Problem> {
-    let once = once(key, &format!("/admin/v1/files/{id}/deliver"), &body);
+    let once = once(&operator, key, &format!("/admin/v1/files/{id}/deliver"), &body);
     let file = find(&app, &id).await?;
     let reason = body.value.reason()?;
     let now = app.now();

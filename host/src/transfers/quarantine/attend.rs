@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::{Identity, in_time};
+use crate::db::{Identity, Moves, in_time};
 use crate::ledger::Writer;
 
 use super::epoch::{Epoch, Found, Marks};
@@ -27,10 +27,20 @@ pub(super) struct Sightings {
     pub(super) incarnations: Vec<String>,
     /// Why it is not trusted. The database is told again wherever it does not say so.
     reasons: Vec<String>,
-    /// Where the database was that this host's intents were compared with, and when that began.
-    compared: Option<(Identity, Moment)>,
+    /// The last time that this host's intents were compared with the database since the gate was shut.
+    compared: Option<Comparison>,
     /// When a mark was last left.
     beaten_at: Option<Instant>,
+}
+
+/// That this host's intents were compared with a database.
+struct Comparison {
+    /// Where it was.
+    here: Identity,
+    /// Where connections led: the same place may be put back meanwhile.
+    moves: Moves,
+    /// When it began.
+    at: Moment,
 }
 
 impl Quarantine {
@@ -74,7 +84,7 @@ impl Quarantine {
             tracing::error!(reasons = ?state.reasons, "quarantine: nothing live is sent");
         }
         seen.meet(&found.marks);
-        if !seen.has_compared(&found.here) {
+        if !seen.has_compared((&found.here, self.0.db.moves())) {
             seen.add(found.marks.suspicions(&found.here, self.0.file.read()?.as_ref()));
         } else if seen.reasons.iter().all(|reason| state.reasons.contains(reason)) {
             return Ok(());
@@ -93,9 +103,14 @@ impl Quarantine {
         // New connections are compared with this one, and those from before are let go of: whoever
         // leads elsewhere is noticed meanwhile.
         self.0.is_active.store(true, Ordering::SeqCst);
+        let is_compared = seen.has_compared((&found.here, self.0.db.moves()));
         self.0.db.expect_epoch(found.marks.epoch);
         self.0.db.expect(found.here.clone());
         seen.reasons.clear();
+        // It is still the place that was compared.
+        let moves = self.0.db.moves();
+        seen.compared =
+            seen.compared.take().filter(|_| is_compared).map(|it| Comparison { moves, ..it });
         // Another host may have noticed, and the operator let go, before this one came to look; or
         // something left just as the gate was shut.
         if !self.compare(writer, seen, (&found, &[])).await? {
@@ -169,17 +184,20 @@ impl Quarantine {
             return self.compare(writer, seen, (found, &[])).await;
         }
         let since = self.0.clock.now().before(limits::INTENTS_KEPT);
-        let mut reading = match Reading::open(&self.0.intents, since).await {
-            Ok(reading) => reading,
+        let newest = match Reading::open(&self.0.intents, since).await {
+            Ok(mut reading) => reading.next(&self.0.db).await,
+            Err(why) => Err(why.into()),
+        };
+        match newest {
+            Ok(None) => return Ok(true),
+            Ok(Some(forgotten)) if forgotten.is_empty() => return Ok(true),
+            Ok(Some(_)) => {}
             // The mark protects as well, and has to be left.
-            Err(why) => {
+            Err(QuarantineError::File(why)) => {
                 tracing::error!(%why, "the journal of intents cannot be read");
                 return Ok(true);
             }
-        };
-        let newest = reading.next(&self.0.db).await?.unwrap_or_default();
-        if newest.is_empty() {
-            return Ok(true);
+            Err(why) => return Err(why),
         }
         self.suspect(writer, seen, (found, vec![FORGOTTEN.to_owned()])).await?;
         Ok(false)
@@ -195,6 +213,8 @@ impl Quarantine {
         self.0.is_active.store(true, Ordering::SeqCst);
         seen.meet(&found.marks);
         seen.add(reasons);
+        // What it has not been told it has not been compared with, either.
+        seen.compared = None;
         self.write_down(writer, seen, (found, &[])).await
     }
 
@@ -222,9 +242,11 @@ impl Quarantine {
         seen: &mut Sightings,
         (found, told): (&Found, &[String]),
     ) -> Result<bool, QuarantineError> {
-        let begun = self.0.clock.now();
+        let (moves, begun) = (self.0.db.moves(), self.0.clock.now());
         let since = match &seen.compared {
-            Some((here, then)) if *here == found.here => then.before(limits::CLOCKS_APART),
+            Some(before) if seen.has_compared((&found.here, moves)) => {
+                before.at.before(limits::CLOCKS_APART)
+            }
             _ => begun.before(limits::INTENTS_KEPT),
         };
         let mut is_known = true;
@@ -249,7 +271,7 @@ impl Quarantine {
                 Err(why) => return Err(why),
             }
         }
-        seen.compared = Some((found.here.clone(), begun));
+        seen.compared = Some(Comparison { here: found.here.clone(), moves, at: begun });
         Ok(is_known)
     }
 
@@ -260,6 +282,10 @@ impl Quarantine {
         seen: &mut Sightings,
         (found, told, why): (&Found, &[String], std::io::Error),
     ) -> Result<bool, QuarantineError> {
+        // A host that does not start shuts the gate of no other.
+        if seen.beaten_at.is_none() && found.quarantine.is_empty() {
+            return Err(why.into());
+        }
         self.0.is_active.store(true, Ordering::SeqCst);
         seen.add(vec![UNREADABLE.to_owned()]);
         if !told.iter().any(|reason| reason == UNREADABLE) {
@@ -305,8 +331,8 @@ impl Sightings {
         add_reasons(&mut self.reasons, reasons);
     }
 
-    fn has_compared(&self, here: &Identity) -> bool {
-        self.compared.as_ref().is_some_and(|(there, _)| there == here)
+    fn has_compared(&self, now: (&Identity, Moves)) -> bool {
+        self.compared.as_ref().is_some_and(|then| (&then.here, then.moves) == now)
     }
 
     /// The database is trusted as it is.
