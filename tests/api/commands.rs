@@ -175,7 +175,7 @@ fn the_page_about_batches_works_word_for_word() {
     for expected in [
         "3 payouts of 525000.50 naira together would be sent, in one batch. Nothing was sent.",
         "3 of 3 are paid. How each row ended: payroll.csv.results.csv",
-        "wages-2026-11-bola,7000000024,058",
+        r#""wages-2026-11-bola",7000000024,058,"#,
         r#""status":"approved""#,
         r#""report_type":"cashflow""#,
         "OPENING BALANCE",

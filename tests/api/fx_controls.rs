@@ -71,7 +71,8 @@ async fn a_teammate_is_asked_by_what_the_wallet_pays(
         // By the time it is approved, the limits of then hold.
         limit_dollars(host, json!({ "per_transaction_minor": "3000" })).await;
         assert_eq!(act(host, &draft.id(), "approve").await.refused().1, "limit_violation");
-        limit_dollars(host, json!({ "daily_minor": "6000" })).await;
+        let of_a_day = json!({ "per_transaction_minor": null, "daily_minor": "6000" });
+        limit_dollars(host, of_a_day).await;
         assert_eq!(act(host, &draft.id(), "approve").await.refused().1, "limit_violation");
         limit_dollars(host, json!({ "daily_minor": "6001" })).await;
         act(host, &draft.id(), "approve").await.ok();
