@@ -84,15 +84,21 @@ async fn what_was_about_to_leave_as_connections_led_elsewhere_does_not() {
     .await;
 }
 
+/// Pays somebody, and sets a copy of that aside.
+async fn pay_and_set_aside(host: &mut TestHost, bank: &Bank) -> Backup {
+    let known = pay(host, "0123456785").await.ok().id();
+    until(host, &known, "paid").await;
+    let backup = back_up(host).await;
+    start_again(host, bank, Sends::Yes).await;
+    backup
+}
+
 /// Nobody stops the host: what it has sent is forgotten, the gate is shut before anything else leaves,
 /// and what comes then follows on what the database knows.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_put_back_under_a_running_host_is_noticed() {
     with_bank(Engine::Postgres, async |host, bank| {
-        let known = pay(host, "0123456785").await.ok().id();
-        until(host, &known, "paid").await;
-        let backup = back_up(host).await;
-        start_again(host, bank, Sends::Yes).await;
+        let backup = pay_and_set_aside(host, bank).await;
         let forgotten = pay(host, "0123456785").await.ok().id();
         until(host, &forgotten, "paid").await;
         put_back_under(host, &backup).await;
@@ -113,10 +119,7 @@ async fn a_database_that_is_put_back_under_a_running_host_is_noticed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_replaced_under_a_running_host_takes_nothing_more() {
     with_bank(Engine::Sqlite, async |host, bank| {
-        let known = pay(host, "0123456785").await.ok().id();
-        until(host, &known, "paid").await;
-        let backup = back_up(host).await;
-        start_again(host, bank, Sends::Yes).await;
+        let backup = pay_and_set_aside(host, bank).await;
         put_back_under(host, &backup).await;
         let refused = pay(host, "0123456785").await;
         assert_eq!(refused.refused().0, 503);
@@ -251,6 +254,31 @@ async fn what_is_forgotten_within_a_heartbeat_is_noticed(
         start_again(host, bank, Sends::Yes).await;
         assert_eq!(host.count(FORGOTTEN).await, 450);
         assert_eq!(quarantine(host).await["forgotten"], 450);
+        release(host).await;
+        until_over(host).await;
+    })
+    .await;
+}
+
+/// The same place is put back once more before the quarantine is over: what it forgets by that has left
+/// long before the first comparison, and gets its cases all the same.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_forgotten_by_a_second_restore_is_found_as_well(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, _| {
+        let before = host.clock.now();
+        host.advance(600);
+        let first = (host.clock.now(), "first".to_owned());
+        intend(host, std::iter::once(first.clone()));
+        host.until_count(FORGOTTEN, 1).await;
+        until_it_holds("it is compared", async || quarantine(host).await["forgotten"] == 1).await;
+        host.advance(600);
+        intend(host, [(before, "second".to_owned()), first].into_iter());
+        host.run(&["UPDATE meta SET value = '' WHERE key = 'quarantine'".to_owned()]).await;
+        host.until_count(FORGOTTEN, 2).await;
+        until_quarantine(host).await;
         release(host).await;
         until_over(host).await;
     })

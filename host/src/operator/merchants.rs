@@ -395,11 +395,11 @@ fn merged(before: &Settings, sent: Map<String, Value>) -> Result<Settings, Probl
                         Value::Null => {
                             known.remove(&key);
                         }
-                        // One limit of a currency leaves the others as they are.
-                        Value::Object(limits) if name == "limits" => {
-                            let known = known.entry(key).or_insert_with(|| json!({}));
-                            for (limit, value) in limits {
-                                known[limit] = value;
+                        // One limit of a currency leaves its others as they are.
+                        Value::Object(changes) => {
+                            match known.entry(key).or_insert_with(|| json!({})) {
+                                Value::Object(within) => within.extend(changes),
+                                other => *other = Value::Object(changes),
                             }
                         }
                         value => {

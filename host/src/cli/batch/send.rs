@@ -256,23 +256,19 @@ impl Sender<'_> {
                     warn(format_args!("{trouble}: again in {} s", pause.as_secs()));
                     tokio::time::sleep(pause).await;
                 }
-                // Nobody knows whether it was taken.
-                Err(trouble)
-                    if before == Before::Unknown
-                        && !trouble.knows_of_earlier_tries()
-                        && !trouble.may_pass() =>
-                {
-                    return Err(format!(
-                        "{trouble}. As long as that is so nobody can tell whether the batch was taken \
-                         before: have it mended, and run the same command again. Or look for the \
-                         batch, and only where it is not there move the journal away"
-                    )
-                    .into());
-                }
+                // Nobody knows whether it was taken: now, or by an earlier try.
                 Err(trouble) if trouble.may_pass() => {
                     return Err(format!(
                         "{trouble}. Nobody knows whether the batch was taken: run the same command \
                          again, which finds out and sends nothing twice"
+                    )
+                    .into());
+                }
+                Err(trouble) if before == Before::Unknown && !trouble.knows_of_earlier_tries() => {
+                    return Err(format!(
+                        "{trouble}. As long as that is so nobody can tell whether the batch was taken \
+                         before: have it mended, and run the same command again. Or look for the \
+                         batch, and only where it is not there move the journal away"
                     )
                     .into());
                 }

@@ -283,7 +283,7 @@ impl Quarantine {
         (found, told, why): (&Found, &[String], std::io::Error),
     ) -> Result<bool, QuarantineError> {
         // A host that does not start shuts the gate of no other.
-        if seen.beaten_at.is_none() && found.quarantine.is_empty() {
+        if seen.beaten_at.is_none() && !self.0.is_active.load(Ordering::SeqCst) {
             return Err(why.into());
         }
         self.0.is_active.store(true, Ordering::SeqCst);

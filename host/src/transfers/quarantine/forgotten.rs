@@ -32,9 +32,9 @@ const ENTRIES_SKIPPED: i64 = 1_000_000;
 const PORTION: usize = 200;
 const A_DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// The journal of this host's intents as it is compared with a database, the newest portion first. It is read
-/// back until whatever left before is known: intents are written when something leaves, and the
-/// attempt of what goes by file, or once more, was made long before.
+/// The journal of this host's intents as it is compared with a database, the newest portion first.
+/// It is read back until whatever left before is known: intents are written when something leaves,
+/// and the attempt of what goes by file, or once more, was made long before.
 pub(super) struct Reading {
     /// None once all of it was read.
     newest: Option<Newest>,
