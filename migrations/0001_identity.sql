@@ -18,6 +18,8 @@ CREATE TABLE merchants (
     name         TEXT NOT NULL,
     country      TEXT NOT NULL,
     timezone     TEXT NOT NULL,
+    -- Those of before that days may still be counted in: [[name, until], ...].
+    former_timezones TEXT NOT NULL,
     status       TEXT NOT NULL CHECK (status IN ('active', 'suspended', 'closed')),
     settings     TEXT NOT NULL,
     created_at   BIGINT NOT NULL,

@@ -116,18 +116,21 @@ CREATE INDEX expiring_keys_by_time ON expiring_keys (created_at);
 
 -- State changes of objects, numbered per object: all, but that a payout goes at once. Those that
 -- merchants may see have a body: the object afterwards as JSON, or after "@" what of it changes, if
--- the rest stands in the object's row for ever.
+-- the rest stands in the object's row for ever. id_number follows from id, and owner_number from
+-- merchant_id and env: an index of two numbers stays full and small, whoever's rows come next.
 CREATE TABLE events (
-    object_id   TEXT NOT NULL,
-    sequence    BIGINT NOT NULL,
-    id          TEXT NOT NULL,
-    merchant_id TEXT NOT NULL,
-    env         TEXT NOT NULL,
-    type        TEXT NOT NULL,
-    object_type TEXT NOT NULL,
-    body        TEXT,
-    created_at  BIGINT NOT NULL,
-    batch_id    BIGINT NOT NULL,
+    object_id    TEXT NOT NULL,
+    sequence     BIGINT NOT NULL,
+    id           TEXT NOT NULL,
+    merchant_id  TEXT NOT NULL,
+    env          TEXT NOT NULL,
+    type         TEXT NOT NULL,
+    object_type  TEXT NOT NULL,
+    body         TEXT,
+    created_at   BIGINT NOT NULL,
+    owner_number BIGINT NOT NULL,
+    id_number    BIGINT NOT NULL,
+    batch_id     BIGINT NOT NULL,
     PRIMARY KEY (object_id, sequence)
 );
-CREATE UNIQUE INDEX events_feed ON events (merchant_id, env, id) WHERE body IS NOT NULL;
+CREATE INDEX events_feed ON events (owner_number, id_number) WHERE body IS NOT NULL;

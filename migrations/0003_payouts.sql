@@ -83,8 +83,7 @@ CREATE INDEX batches_under_way ON batches (id) WHERE completed_at IS NULL;
 -- most payouts are in. Indexes name them instead of the status, so that a payout on its way from
 -- queued to paid moves in no index. What changes stands together, at the end: of a new version
 -- PostgreSQL logs what lies between the first byte that differs from the old one's and the last.
--- pricing is [pack, version, digest, [[kind, label, amount_minor], ...]]. sender and resolution are
--- sealed.
+-- charges are the amounts of the tariff's lines. owner_number and id_number are as in events. sender and resolution are sealed.
 CREATE TABLE payouts (
     id                 TEXT PRIMARY KEY,
     merchant_id        TEXT NOT NULL,
@@ -105,7 +104,8 @@ CREATE TABLE payouts (
     narration          TEXT,
     merchant_reference TEXT,
     customer_reference TEXT,
-    pricing            TEXT NOT NULL,
+    tariff             TEXT NOT NULL,
+    charges            TEXT NOT NULL,
     hold               TEXT,
     scenario           TEXT,
     maker              TEXT NOT NULL,
@@ -113,6 +113,8 @@ CREATE TABLE payouts (
     receipt_to         TEXT,
     funding            TEXT,
     created_at         BIGINT NOT NULL,
+    owner_number       BIGINT NOT NULL,
+    id_number          BIGINT NOT NULL,
     batch_id           BIGINT NOT NULL,
     status             TEXT NOT NULL,
     is_waiting         BIGINT NOT NULL,
@@ -131,12 +133,13 @@ CREATE TABLE payouts (
     processing_at      BIGINT,
     completed_at       BIGINT
 );
-CREATE INDEX payouts_by_merchant ON payouts (merchant_id, env, id);
+CREATE INDEX payouts_by_owner ON payouts (owner_number, id_number);
 -- What waits for somebody: few at any time.
 CREATE INDEX payouts_waiting ON payouts (id) WHERE is_waiting = 1;
 CREATE INDEX payouts_by_batch ON payouts (in_batch, id) WHERE in_batch IS NOT NULL;
 -- Those that did not simply go their way: few among very many.
-CREATE INDEX payouts_unusual ON payouts (merchant_id, env, unusual, id) WHERE unusual IS NOT NULL;
+CREATE INDEX payouts_unusual ON payouts (owner_number, unusual, id_number)
+    WHERE unusual IS NOT NULL;
 CREATE INDEX payouts_open_by_batch ON payouts (in_batch) WHERE holds_batch = 1;
 
 -- How a route was set when something was sent over it, and by which version of its rail. It is the

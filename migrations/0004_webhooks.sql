@@ -1,9 +1,10 @@
 -- Where merchants want to hear of events. owner is merchant and environment in one, the key by
--- which the writer finds who listens. Secrets are sealed; old_secrets is an array of
+-- which the writer finds who listens, and owner_number what their events are found by. Secrets are sealed; old_secrets is an array of
 -- those that were replaced and until when each counts.
 CREATE TABLE webhook_endpoints (
     id                   TEXT PRIMARY KEY,
     owner                TEXT NOT NULL,
+    owner_number         BIGINT NOT NULL,
     merchant_id          TEXT NOT NULL,
     env                  TEXT NOT NULL CHECK (env IN ('test', 'live')),
     url                  TEXT NOT NULL,
@@ -25,14 +26,16 @@ CREATE INDEX webhook_endpoints_by_owner ON webhook_endpoints (owner, id);
 -- Those whose deliveries are being taken away.
 CREATE INDEX webhook_endpoints_deleted ON webhook_endpoints (id) WHERE deleted_at IS NOT NULL;
 
--- An event for one endpoint, with the very bytes that are sent.
+-- An event for one endpoint. The numbers follow from ids and from the owner (see events). body is what is sent, where that does not follow from the event: of a
+-- test, which has none, and of a replay, which may be there for longer.
 CREATE TABLE webhook_deliveries (
     id               TEXT PRIMARY KEY,
     owner            TEXT NOT NULL,
     endpoint_id      TEXT NOT NULL,
     event_id         TEXT,
+    event_number     BIGINT,
     event_type       TEXT NOT NULL,
-    body             TEXT NOT NULL,
+    body             TEXT,
     is_test          BIGINT NOT NULL,
     replayed_from_id TEXT,
     status           TEXT NOT NULL CHECK (status IN ('pending', 'delivered', 'failed', 'giving_up')),
@@ -42,12 +45,17 @@ CREATE TABLE webhook_deliveries (
     error_message    TEXT,
     next_attempt_at  BIGINT,
     delivered_at     BIGINT,
-    created_at       BIGINT NOT NULL
+    created_at       BIGINT NOT NULL,
+    owner_number     BIGINT NOT NULL,
+    endpoint_number  BIGINT NOT NULL,
+    id_number        BIGINT NOT NULL,
+    CHECK (event_id IS NOT NULL OR body IS NOT NULL)
 );
-CREATE INDEX webhook_deliveries_by_owner ON webhook_deliveries (owner, id);
-CREATE INDEX webhook_deliveries_by_endpoint ON webhook_deliveries (endpoint_id, id);
+CREATE INDEX webhook_deliveries_by_owner ON webhook_deliveries (owner_number, id_number);
+CREATE INDEX webhook_deliveries_by_endpoint ON webhook_deliveries (endpoint_number, id_number);
 -- Who was told of a payout, for its timeline.
-CREATE INDEX webhook_deliveries_by_event ON webhook_deliveries (event_id) WHERE event_id IS NOT NULL;
+CREATE INDEX webhook_deliveries_by_event ON webhook_deliveries (event_number)
+    WHERE event_number IS NOT NULL;
 
 -- Deliveries that are still to be made. Leases run by the database's clock; the fence rises with
 -- every claim, and a result under an old fence changes nothing. Whatever has an object waits for

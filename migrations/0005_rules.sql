@@ -17,6 +17,16 @@ CREATE TABLE rule_packs (
 );
 CREATE INDEX rule_packs_by_digest ON rule_packs (digest);
 
+-- What very many payouts were charged by: the pack, and [kind, label] of each line. The id follows
+-- from the rest.
+CREATE TABLE tariffs (
+    id      TEXT PRIMARY KEY,
+    pack    TEXT NOT NULL,
+    version TEXT NOT NULL,
+    digest  TEXT NOT NULL,
+    lines   TEXT NOT NULL
+);
+
 -- Which pack was assigned when; the newest row of a kind, scope and role counts. No name means
 -- that none is assigned from then on; is_held, that payouts are held meanwhile, because the pack
 -- that decided kept failing. Generations are handed out under the lock of rule_generation.

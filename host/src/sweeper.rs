@@ -193,7 +193,12 @@ fn keepers(monthly: &Monthly, month: Date) -> Vec<String> {
              WHERE delivery_id >= '{first}' AND delivery_id < '{next}' LIMIT 1"
         )],
         "rail_calls" => open("transfer_id"),
-        "events" => open("object_id"),
+        "events" => {
+            // What is still to be delivered follows from its event.
+            let last = DeliveryId::first_at(latest);
+            let told = format!("SELECT 1 FROM webhook_queue WHERE delivery_id < '{last}' LIMIT 1");
+            [open("object_id"), vec![told]].concat()
+        }
         _ => Vec::new(),
     }
 }

@@ -105,7 +105,7 @@ DECLARE
     name TEXT;
 BEGIN
     FOREACH name IN ARRAY ARRAY['journals', 'audit', 'conversions',
-        'settlement_adjustments', 'route_configurations'] LOOP
+        'settlement_adjustments', 'route_configurations', 'tariffs'] LOOP
         EXECUTE format('CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON %I
             FOR EACH ROW EXECUTE FUNCTION refuse_change()', name);
         EXECUTE format('CREATE TRIGGER no_truncate BEFORE TRUNCATE ON %I

@@ -55,6 +55,10 @@ CREATE TRIGGER route_configurations_no_update BEFORE UPDATE ON route_configurati
 BEGIN SELECT RAISE(ABORT, 'route_configurations is append-only'); END;
 CREATE TRIGGER route_configurations_no_delete BEFORE DELETE ON route_configurations
 BEGIN SELECT RAISE(ABORT, 'route_configurations is append-only'); END;
+CREATE TRIGGER tariffs_no_update BEFORE UPDATE ON tariffs
+BEGIN SELECT RAISE(ABORT, 'tariffs is append-only'); END;
+CREATE TRIGGER tariffs_no_delete BEFORE DELETE ON tariffs
+BEGIN SELECT RAISE(ABORT, 'tariffs is append-only'); END;
 CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END;
 CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit

@@ -188,15 +188,15 @@ async fn what_cannot_be_read_keeps_nothing_back(
         for id in [&good, &bad] {
             until(host, id, "processing").await;
         }
-        let sql = "SELECT pricing FROM payouts WHERE id = $1";
+        let sql = "SELECT charges FROM payouts WHERE id = $1";
         let pool = host.app().db.pool();
         let kept: String = sqlx::query_scalar(sql).bind(&bad).fetch_one(pool).await.expect("one");
-        host.run(&[format!("UPDATE payouts SET pricing = '{{' WHERE id = '{bad}'")]).await;
+        host.run(&[format!("UPDATE payouts SET charges = '{{' WHERE id = '{bad}'")]).await;
         host.advance(2);
         until_files(host, &[("collecting", 1), ("delivered", 1)]).await;
         let case = crate::overtaken::until_one_case(host, "file_stuck").await;
         assert!(case["summary"].as_str().expect("a text").contains("cannot be read"), "{case}");
-        host.run(&[format!("UPDATE payouts SET pricing = '{kept}' WHERE id = '{bad}'")]).await;
+        host.run(&[format!("UPDATE payouts SET charges = '{kept}' WHERE id = '{bad}'")]).await;
         host.advance(3600);
         until_files(host, &[("acknowledged", 2)]).await;
     })

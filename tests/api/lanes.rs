@@ -265,17 +265,17 @@ async fn a_payout_that_cannot_be_read_keeps_no_other_one_waiting(
         restart(host, |config| live(config, url, Sends::No)).await;
         let bad = pay(host, "0123456785").await.ok().id();
         let good = pay(host, "0123456785").await.ok().id();
-        let sql = "SELECT pricing FROM payouts WHERE id = $1";
+        let sql = "SELECT charges FROM payouts WHERE id = $1";
         let pool = host.app().db.pool();
         let kept: String = sqlx::query_scalar(sql).bind(&bad).fetch_one(pool).await.expect("one");
-        host.run(&[format!("UPDATE payouts SET pricing = '{{' WHERE id = '{bad}'")]).await;
+        host.run(&[format!("UPDATE payouts SET charges = '{{' WHERE id = '{bad}'")]).await;
         let url = bank.url.clone();
         restart(host, |config| live(config, url, Sends::Yes)).await;
         until(host, &good, "paid").await;
         // It is put off for a while, and its lease has to run out.
         host.until_count("SELECT COUNT(*) FROM transfers WHERE due_at > queued_at", 1).await;
         host.run(&[
-            format!("UPDATE payouts SET pricing = '{kept}' WHERE id = '{bad}'"),
+            format!("UPDATE payouts SET charges = '{kept}' WHERE id = '{bad}'"),
             "UPDATE transfers SET lease_until = 1, due_at = 1".to_owned(),
         ])
         .await;

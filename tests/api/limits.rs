@@ -119,6 +119,36 @@ async fn a_day_ends_at_midnight_where_the_merchant_is(
     .await;
 }
 
+/// What comes back after the merchant has moved to where it is another day.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_given_back_is_of_the_day_on_which_it_was_taken(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_live_host(engine, Sends::No, async |host| {
+        let key = host.merchant.live_key.clone();
+        host.advance(2 * 3600);
+        limit(host, "daily_minor", 300_000).await;
+        let pay = async |amount: u64, whom: u32| {
+            host.pay_as(&key, &unique(), with(naira(amount), to(whom))).await
+        };
+        let before = pay(200_000, 1).await.ok().id();
+        host.advance(1);
+        set(host, json!({ "timezone": "Pacific/Kiritimati" })).await;
+        pay(300_000, 2).await.ok();
+        let body = Some(json!({ "reason": "a mistake" }));
+        let path = format!("/v1/payouts/{before}/cancel");
+        host.send(Method::POST, &path, &key, &[], body).await.ok();
+        exceeds(&pay(100, 3).await, "daily", [300_000, 300_000, 100]);
+        // And back to where it was taken, for whoever returns on the same day.
+        host.advance(1);
+        set(host, json!({ "timezone": "Africa/Lagos" })).await;
+        pay(300_000, 4).await.ok();
+        exceeds(&pay(100, 5).await, "daily", [300_000, 300_000, 100]);
+    })
+    .await;
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn one_recipient_gets_no_more_than_its_share_of_a_day(

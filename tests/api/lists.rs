@@ -380,13 +380,22 @@ async fn multiply_paid(host: &TestHost) {
     let paid = "(SELECT id FROM payouts WHERE status = 'paid')";
     let events = format!("(SELECT id FROM events WHERE object_id IN {paid})");
     let copies = [
-        ("payouts", "'id', t.id || '~' || k", format!("t.id IN {paid}")),
+        (
+            "payouts",
+            "'id', t.id || '~' || k, 'id_number', t.id_number + k",
+            format!("t.id IN {paid}"),
+        ),
         (
             "events",
-            "'id', t.id || '~' || k, 'object_id', t.object_id || '~' || k",
+            "'id', t.id || '~' || k, 'id_number', t.id_number + k, \
+             'object_id', t.object_id || '~' || k",
             format!("t.object_id IN {paid}"),
         ),
-        ("webhook_deliveries", "'id', t.id || '~' || k", format!("t.event_id IN {events}")),
+        (
+            "webhook_deliveries",
+            "'id', t.id || '~' || k, 'id_number', t.id_number + k",
+            format!("t.event_id IN {events}"),
+        ),
     ];
     let copies = copies.map(|(table, other, which)| {
         format!(
@@ -462,8 +471,8 @@ async fn a_list_reads_little_where_it_finds_little() {
     for (table, words, asked) in [
         ("payouts", " id DESC LIMIT $8", 7),
         ("payouts", "AND unusual IN (", 2),
-        ("events", "body IS NOT NULL AND id < $3", 2),
-        ("webhook_deliveries", "ORDER BY d.id DESC LIMIT $6", 3),
+        ("events", "body IS NOT NULL AND id < $6", 2),
+        ("webhook_deliveries", "ORDER BY d.id_number DESC, d.id DESC LIMIT $6", 3),
     ] {
         let own = plans.iter().filter(|(statement, _)| statement.contains(words));
         let own: Vec<&Value> = own.flat_map(|(_, plans)| plans).collect();

@@ -46,9 +46,9 @@ const KEPT: &[(&str, &str)] = &[
     ("its history", "FROM events WHERE object_id = $1"),
     ("its entries", "FROM entries e WHERE e.ref_id"),
     ("its deliveries", "FROM events v JOIN webhook_deliveries d"),
-    ("a list of events", "body IS NOT NULL AND id < $3"),
-    ("a list of deliveries", "WHERE d.owner = $1 AND d.id < $2"),
-    ("a list of deliveries to an endpoint", "AND d.endpoint_id = $3 AND d.id < $2"),
+    ("a list of events", "body IS NOT NULL AND id < $6"),
+    ("a list of deliveries", "WHERE d.owner_number = $7"),
+    ("a list of deliveries to an endpoint", "WHERE d.endpoint_number = $7"),
     ("a list of deliveries to be made", "CROSS JOIN webhook_queue q"),
     ("a wallet's transactions", "AND e.first_seq < $2 AND e.seq < $2"),
     ("the place of a transaction", "(SELECT MAX(j.seq) FROM (SELECT seq FROM journals"),
@@ -66,7 +66,7 @@ const KEPT: &[(&str, &str)] = &[
 
 /// What is asked for by time, by words that only it has: it reads nothing that is older.
 const SINCE: &[&str] =
-    &["AND id < $3 AND id > $9 AND ($4 = '' OR status = $4)", "body IS NOT NULL AND id < $3"];
+    &["AND id < $3 AND ($4 = '' OR status = $4)", "body IS NOT NULL AND id < $6"];
 
 /// Writes down the plan of every statement in sessions that begin from now on: the one that it has
 /// once it was asked for often.
@@ -251,7 +251,9 @@ async fn sqlite(statements: &[&String]) {
             understood += 1;
             if SINCE.iter().any(|words| statement.contains(words)) {
                 bounded += 1;
-                let is_bounded = steps.iter().any(|(.., step)| step.contains("AND id>? AND id<?)"));
+                let is_bounded = steps
+                    .iter()
+                    .any(|(.., step)| step.contains("AND id_number>? AND id_number<?)"));
                 assert!(is_bounded, "SQLite: {steps:?} for {statement}");
             }
             for (.., step) in steps {

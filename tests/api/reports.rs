@@ -359,10 +359,10 @@ async fn what_failed_is_listed_and_cut(#[values(Engine::Sqlite, Engine::Postgres
         let kept = "merchant_id, env, wallet_id, in_batch, status, version, currency, \
                     method, amount_minor, fee_minor, tax_minor, levy_minor, \
                     beneficiary_id, recipient_identity, recipient_name, recipient, \
-                    sender, narration, merchant_reference, pricing, maker, \
+                    sender, narration, merchant_reference, tariff, charges, maker, \
                     resolution, funding, round, route, rail_reference, failure_code, \
                     failure_message, correction, told, funded, is_waiting, \
-                    holds_batch, unusual, created_at, queued_at, processing_at, completed_at, batch_id";
+                    holds_batch, unusual, owner_number, id_number, created_at, queued_at, processing_at, completed_at, batch_id";
         let copies = (0..600).map(|at| {
             format!(
                 "INSERT INTO payouts (id, {kept}) SELECT 'c' || substr(id, 2, 18) || '{at:06}', \

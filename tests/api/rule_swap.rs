@@ -223,7 +223,7 @@ async fn all_rows_of_a_batch_are_priced_and_decided_by_the_packs_of_one_moment(
         let items = items.json["data"].as_array().expect("items");
         let fees: Vec<&str> = items.iter().filter_map(|item| item["fee_minor"].as_str()).collect();
         assert_eq!(fees, ["1"; 20]);
-        let priced = "SELECT COUNT(DISTINCT pricing) FROM payouts";
+        let priced = "SELECT COUNT(DISTINCT tariff || charges) FROM payouts";
         assert_eq!(host.count(priced).await, 1);
         let decided = "SELECT COUNT(*) FROM decisions WHERE version = '1'";
         assert_eq!(host.count(decided).await, 20);

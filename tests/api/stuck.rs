@@ -45,15 +45,15 @@ async fn what_cannot_be_read_is_somebodys_case_and_goes_on_once_it_can(
         let url = bank.url.clone();
         restart(host, |config| live(config, url, Sends::No)).await;
         let id = pay(host, "0123456785").await.ok().id();
-        let sql = "SELECT pricing FROM payouts WHERE id = $1";
+        let sql = "SELECT charges FROM payouts WHERE id = $1";
         let pool = host.app().db.pool();
         let kept: String = sqlx::query_scalar(sql).bind(&id).fetch_one(pool).await.expect("one");
-        host.run(&["UPDATE payouts SET pricing = '{'".to_owned()]).await;
+        host.run(&["UPDATE payouts SET charges = '{'".to_owned()]).await;
         let url = bank.url.clone();
         restart(host, |config| live(config, url, Sends::Yes)).await;
         until_told(host, &id).await;
         assert_eq!(bank.transfers().await.len(), 0);
-        host.run(&[format!("UPDATE payouts SET pricing = '{kept}'"), HAD.to_owned()]).await;
+        host.run(&[format!("UPDATE payouts SET charges = '{kept}'"), HAD.to_owned()]).await;
         until(host, &id, "paid").await;
     })
     .await;

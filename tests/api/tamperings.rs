@@ -151,10 +151,11 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE payouts SET status = 'cancelled' WHERE id = '{failed}'", "payout-status"),
     ("UPDATE payouts SET status = 'paid_manual' WHERE id = '{paid}'", "payout-status"),
     ("UPDATE payouts SET fee_minor = fee_minor + 1 WHERE id = '{paid}'", "payout-price"),
-    (
-        "UPDATE payouts SET pricing = REPLACE(pricing, 'Payout fee', 'Something') WHERE id = '{paid}'",
-        "seal",
-    ),
+    ("UPDATE payouts SET charges = ' ' || charges WHERE id = '{paid}'", "seal"),
+    ("UPDATE payouts SET tariff = tariff || 'x' WHERE id = '{paid}'", "payout-price"),
+    ("UPDATE tariffs SET lines = REPLACE(lines, 'Payout fee', 'Something')", "payout-price"),
+    ("UPDATE tariffs SET version = version || 'x'", "payout-price"),
+    ("DELETE FROM tariffs", "payout-price"),
     ("UPDATE payouts SET amount_minor = amount_minor + 1 WHERE id = '{paid}'", "payout-journals"),
     (
         "UPDATE payouts SET recipient = REPLACE(recipient, '0123456785', '0123456798') WHERE id = '{paid}'",

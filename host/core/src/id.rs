@@ -15,9 +15,14 @@ use rand::rngs::{StdRng, SysRng};
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
 
 use crate::clock::{Clock, Moment};
+use crate::env::Env;
 
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// Bits of an id, from its end: those that nobody can guess, and before them those of a fraction of
+/// the millisecond that the others say.
+const RANDOM_BITS: u32 = 62;
+const FRACTION_BITS: u32 = 12;
 /// Characters of the part of an id that follows its prefix.
 pub const BODY_LENGTH: usize = 24;
 
@@ -54,15 +59,22 @@ macro_rules! ids {
             /// An id before every other of this instant.
             #[must_use]
             pub fn first_at(at: Moment) -> Self {
-                Self(format!("{}{}", $prefix, encode(u128::from(at.millis()) << 74)))
+                Self(format!("{}{}", $prefix, encode(u128::from(at.millis()) << (FRACTION_BITS + RANDOM_BITS))))
             }
 
             /// When it was made, to the millisecond.
             #[must_use]
             pub fn made_at(&self) -> Moment {
-                let number = self.0.get($prefix.len()..).unwrap_or_default();
-                let number = u128::from_str_radix(number, 36).unwrap_or(0);
-                Moment::from_micros(i64::try_from((number >> 74) * 1000).unwrap_or(i64::MAX))
+                let millis = self.number() >> FRACTION_BITS;
+                Moment::from_micros(millis.saturating_mul(1000))
+            }
+
+            /// When it was made, as precisely as ids say. Of two ids of a kind the lower number comes
+            /// first; where different hosts made both at once, their texts decide.
+            #[must_use]
+            pub fn number(&self) -> i64 {
+                let number = decode(self.0.get($prefix.len()..).unwrap_or_default());
+                i64::try_from(number >> RANDOM_BITS).unwrap_or(i64::MAX)
             }
 
             /// The id in a request, if it has the shape of one.
@@ -133,6 +145,15 @@ ids! {
     AdjustmentId = "adj_";
     /// A request.
     RequestId = "req_";
+}
+
+impl MerchantId {
+    /// What is a merchant's in an environment, as a number that hardly any other shares.
+    #[must_use]
+    pub fn owner_number(&self, env: Env) -> i64 {
+        let random = decode(self.0.get(1..).unwrap_or_default()) & ((1 << RANDOM_BITS) - 1);
+        i64::try_from(random << 1).unwrap_or_default() | i64::from(env == Env::Live)
+    }
 }
 
 fn well_formed(text: &str, prefix: &str) -> bool {
@@ -282,10 +303,10 @@ impl IdGenerator {
     /// from the last id.
     fn number_v7(&self) -> u128 {
         let micros = self.clock.now().micros().unsigned_abs();
-        let now = ((micros / 1000) << 12) | ((micros % 1000) * 4096 / 1000);
+        let now = ((micros / 1000) << FRACTION_BITS) | ((micros % 1000) * 4096 / 1000);
         let mut state = self.lock();
         state.last = now.max(state.last + 1);
-        (u128::from(state.last) << 62) | u128::from(state.random.next_u64() >> 2)
+        (u128::from(state.last) << RANDOM_BITS) | u128::from(state.random.next_u64() >> 2)
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut StdRng) -> T) -> T {
@@ -295,6 +316,11 @@ impl IdGenerator {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// 0 for what is no id's body.
+fn decode(body: &str) -> u128 {
+    u128::from_str_radix(body, 36).unwrap_or(0)
 }
 
 fn encode(mut number: u128) -> String {
@@ -315,6 +341,29 @@ mod tests {
     fn generator() -> (IdGenerator, Clock) {
         let clock = Clock::fixed(Moment::from_micros(1_795_000_000_000_000));
         (IdGenerator::seeded(clock.clone(), 7), clock)
+    }
+
+    #[test]
+    fn numbers_are_in_the_order_of_ids() {
+        let (generator, clock) = generator();
+        let first: EventId = generator.id();
+        let second: EventId = generator.id();
+        assert_eq!(first.number() + 1, second.number());
+        clock.advance(Duration::from_millis(1));
+        let third: EventId = generator.id();
+        assert_eq!(first.number() + 4096, third.number());
+        assert_eq!(EventId::first_at(clock.now()).number(), third.number());
+        assert_eq!(EventId("evt_é".into()).number(), 0);
+    }
+
+    #[test]
+    fn an_owner_has_a_number_in_each_environment() {
+        let (generator, _) = generator();
+        let numbers: std::collections::HashSet<i64> = (0..100)
+            .map(|_| generator.id::<MerchantId>())
+            .flat_map(|id| [Env::Test, Env::Live].map(|env| id.owner_number(env)))
+            .collect();
+        assert_eq!(numbers.len(), 200);
     }
 
     #[test]

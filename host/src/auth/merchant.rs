@@ -1,6 +1,7 @@
 //! A merchant and what the operator has set for it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
@@ -55,6 +56,9 @@ impl MerchantStatus {
     }
 }
 
+/// For how long a former timezone is known: longer than what is counted by day.
+const FORMER_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// A customer of the platform, with the settings that its payouts follow.
 #[derive(Clone, Debug)]
 pub struct Merchant {
@@ -66,6 +70,8 @@ pub struct Merchant {
     pub country: String,
     /// The calendar by which its days and reports run.
     pub timezone: TimeZone,
+    /// Names of the calendars by which its days ran of late, each until when.
+    pub former_timezones: Vec<(String, i64)>,
     /// Whether it may act.
     pub status: MerchantStatus,
     /// What the operator has set.
@@ -74,6 +80,28 @@ pub struct Merchant {
     pub created_at: Moment,
     /// When it last changed.
     pub updated_at: Moment,
+}
+
+impl Merchant {
+    /// The calendar by which its days ran at an instant.
+    #[must_use]
+    pub fn timezone_at(&self, at: Moment) -> TimeZone {
+        // Oldest first.
+        let then = self.former_timezones.iter().find(|(_, until)| at.micros() < *until);
+        then.and_then(|(name, _)| TimeZone::get(name).ok()).unwrap_or_else(|| self.timezone.clone())
+    }
+
+    /// From now on its days run by another calendar.
+    pub fn move_days(&mut self, timezone: TimeZone, now: Moment) {
+        if timezone == self.timezone {
+            return;
+        }
+        let since = now.before(FORMER_KEPT).micros();
+        self.former_timezones.retain(|(_, until)| *until >= since);
+        let left = self.timezone.iana_name().unwrap_or("UTC").to_owned();
+        self.former_timezones.push((left, now.micros()));
+        self.timezone = timezone;
+    }
 }
 
 /// What the operator sets per merchant. Unset means: no limit; features on in test and off in

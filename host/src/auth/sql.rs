@@ -34,6 +34,7 @@ pub static MERCHANT_CHANGES: Update<Merchant> = Update {
     key: text("id", |merchant| merchant.id.as_str().into()),
     columns: &[
         text("timezone", |merchant| merchant.timezone.iana_name().unwrap_or("UTC").into()),
+        text("former_timezones", |merchant| json(&merchant.former_timezones).into()),
         text("status", |merchant| merchant.status.as_str().into()),
         text("settings", |merchant| json(&merchant.settings).into()),
         int("updated_at", |merchant| merchant.updated_at.into()),
@@ -139,7 +140,7 @@ pub async fn get_merchant(
     pool: &AnyPool,
     id: &MerchantId,
 ) -> Result<Option<Merchant>, sqlx::Error> {
-    let sql = "SELECT id, name, country, timezone, status, settings, created_at, updated_at \
+    let sql = "SELECT id, name, country, timezone, former_timezones, status, settings, created_at, updated_at \
                FROM merchants WHERE id = $1";
     let row = sqlx::query(sql).bind(id.as_str()).fetch_optional(pool).await?;
     row.map(|row| merchant(&row)).transpose()
@@ -154,7 +155,7 @@ pub async fn list_merchants(
     cursor: Option<&str>,
     limit: i64,
 ) -> Result<Vec<Merchant>, sqlx::Error> {
-    let sql = "SELECT id, name, country, timezone, status, settings, created_at, updated_at \
+    let sql = "SELECT id, name, country, timezone, former_timezones, status, settings, created_at, updated_at \
                FROM merchants WHERE id < $1 ORDER BY id DESC LIMIT $2";
     let rows = sqlx::query(sql).bind(cursor.unwrap_or("~")).bind(limit + 1).fetch_all(pool).await?;
     rows.iter().map(merchant).collect()
@@ -169,6 +170,8 @@ fn merchant(row: &AnyRow) -> Result<Merchant, sqlx::Error> {
         name: text("name")?,
         country: text("country")?,
         timezone,
+        former_timezones: serde_json::from_str(&text("former_timezones")?)
+            .map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?,
         // A status that cannot be read is no licence to act.
         status: MerchantStatus::parse(&text("status")?).unwrap_or(MerchantStatus::Suspended),
         settings: settings.map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?,

@@ -25,7 +25,7 @@ use crate::ledger::{Command, Decided, Done, Effects, Reply, Reservation, replay}
 use crate::money::Minor;
 use crate::payouts::model::{Change, Payout, Status};
 use crate::payouts::request::NewPayout;
-use crate::payouts::{Deciding, Draft, Named, Verdict, compare, prepare};
+use crate::payouts::{Deciding, Draft, Named, NewTariff, Verdict, compare, prepare};
 use crate::recipients::account_hash;
 use crate::rules::{Action, Assignments, Ruling};
 
@@ -266,7 +266,7 @@ async fn submit(
     let mut payouts: HashMap<usize, Payout> = HashMap::new();
     let (mut indexes, mut commands) = (Vec::new(), Vec::with_capacity(drafts.len()));
     let mut seen: HashMap<String, usize> = HashMap::new();
-    let mut changes_recipients = false;
+    let (mut changes_recipients, mut new_tariffs) = (false, Vec::new());
     for (index, mut draft) in drafts {
         draft.change = if waits { Change::Draft } else { Change::Accept };
         let (row, paid) =
@@ -278,8 +278,10 @@ async fn submit(
         seen.insert(paid.to_owned(), index);
         let with = (row.allow_duplicate || first.is_some(), Moment::default());
         payouts.insert(index, draft.payout.clone());
-        let Deciding { command, changes_recipient, .. } = draft.deciding(app, caller, with).await?;
+        let Deciding { command, changes_recipient, new_tariff, .. } =
+            draft.deciding(app, caller, with).await?;
         changes_recipients |= changes_recipient;
+        new_tariffs.extend(new_tariff);
         indexes.push(index);
         commands.push(command);
     }
@@ -307,6 +309,9 @@ async fn submit(
                 if let Some(payout) = payouts.get(&index) {
                     compare(app, payout, ruling);
                 }
+            }
+            if matches!(made, Made::Batch(_)) {
+                new_tariffs.iter().for_each(NewTariff::note_written);
             }
             if !waits {
                 app.transfers.wake();

@@ -1,5 +1,5 @@
-//! Events on their way out: for each endpoint that listens, a delivery with the exact bytes,
-//! written in the transaction that makes the event.
+//! Events on their way out: for each endpoint that listens, a delivery, written in the transaction
+//! that makes the event. What is sent follows from the event, for ever, and is not written down.
 //!
 //! The endpoints are read in that transaction, so none is missed. Fresh deliveries are handed
 //! to this process's deliverer as soon as they are committed; for anyone else they are due only
@@ -21,7 +21,7 @@ use crate::db::cell::Kind::{Int, Text};
 use crate::db::cell::Named;
 use crate::db::lookup::Lookup;
 use crate::env::Env;
-use crate::id::{DeliveryId, EndpointId, Id as _, IdGenerator, MerchantId};
+use crate::id::{DeliveryId, EndpointId, EventId, Id as _, IdGenerator, MerchantId};
 use crate::ledger::{HookRows, NewRow, OutboxHook};
 
 use super::{DISABLED, canonical, sql};
@@ -54,12 +54,16 @@ pub static DELIVERIES: Table<NewDelivery> = Table {
         text("id", |delivery| delivery.id.as_str().into()),
         text("owner", |delivery| (&delivery.owner).into()),
         text("endpoint_id", |delivery| delivery.endpoint_id.as_str().into()),
-        text("event_id", |delivery| (&delivery.event_id).into()),
+        text("event_id", |delivery| delivery.event_id.as_ref().map(EventId::as_str).into()),
+        int("event_number", |delivery| delivery.event_id.as_ref().map(EventId::number).into()),
         text("event_type", |delivery| (&delivery.event).into()),
-        text("body", |delivery| (&delivery.body).into()),
+        text("body", |delivery| (&delivery.own_body).into()),
         int("is_test", |delivery| delivery.is_test.into()),
         text("replayed_from_id", |delivery| (&delivery.replayed_from).into()),
         int("created_at", |delivery| delivery.created_at.into()),
+        int("owner_number", |delivery| delivery.owner_number.into()),
+        int("endpoint_number", |delivery| delivery.endpoint_id.number().into()),
+        int("id_number", |delivery| delivery.id.number().into()),
     ],
     changing: &[
         text("status", |_| "pending".into()),
@@ -223,6 +227,7 @@ struct Told<'a> {
     render: Option<&'a Render>,
     rendered: OnceCell<String>,
     created_at: Moment,
+    owner_number: i64,
 }
 
 /// Those of the events that merchants are told of.
@@ -241,6 +246,7 @@ fn told<'a>(events: &[NewRow<'a>]) -> Result<Vec<Told<'a>>, sqlx::Error> {
                 render: *render,
                 rendered: OnceCell::new(),
                 created_at: Moment::from_micros(row.int("created_at")?),
+                owner_number: row.int("owner_number")?,
             });
         }
     }
@@ -287,9 +293,10 @@ impl Out {
         let delivery = NewDelivery {
             id: ids.id(),
             owner: event.owner(),
+            owner_number: event.owner_number,
             endpoint_id: EndpointId::from_text(id.to_owned()),
-            event_id: Some(event.id.to_owned()),
-            body: event.body(&name),
+            event_id: Some(EventId::from_text(event.id.to_owned())),
+            own_body: None,
             event: name,
             is_test: false,
             replayed_from: None,
@@ -298,7 +305,8 @@ impl Out {
         self.rows.push(delivery.row());
         if listener.int("is_ordered")? == 0 {
             self.rows.push(delivery.queue_row(None, event.created_at.after(HEAD_START)));
-            let ready = delivery.ready(listener.int("updated_at")?);
+            let body = event.body(&delivery.event);
+            let ready = delivery.ready(body, listener.int("updated_at")?);
             match self.handed.last_mut() {
                 Some(Handed::Fresh(fresh)) => fresh.push(ready),
                 _ => self.handed.push(Handed::Fresh(vec![ready])),
@@ -334,14 +342,17 @@ pub struct NewDelivery {
     pub id: DeliveryId,
     /// Merchant and environment in one.
     pub owner: String,
+    /// The same as a number.
+    pub owner_number: i64,
     /// The endpoint that hears of it.
     pub endpoint_id: EndpointId,
     /// The id of the event that it tells; none for a test.
-    pub event_id: Option<String>,
+    pub event_id: Option<EventId>,
     /// The event's name in the endpoint's spelling.
     pub event: String,
-    /// What is sent.
-    pub body: String,
+    /// What is sent, where that does not follow from the event: of a test, which has none, and of
+    /// a replay, which may be there for longer.
+    pub own_body: Option<String>,
     /// Whether it only tries the endpoint out.
     pub is_test: bool,
     /// The delivery that it repeats.
@@ -375,14 +386,14 @@ impl NewDelivery {
         })
     }
 
-    /// What the deliverer needs of it.
+    /// What the deliverer needs of it: what is sent, and the endpoint's version.
     #[must_use]
-    pub fn ready(&self, version: i64) -> Ready {
+    pub fn ready(&self, body: String, version: i64) -> Ready {
         Ready {
             id: self.id.clone(),
             endpoint_id: self.endpoint_id.clone(),
             event: self.event.clone(),
-            body: self.body.clone(),
+            body,
             attempts: 0,
             is_test: self.is_test,
             fence: 0,

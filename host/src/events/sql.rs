@@ -7,7 +7,7 @@ use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::bulk::{Table, int, text};
 use crate::env::Env;
-use crate::id::{EventId, MerchantId};
+use crate::id::{EventId, Id as _, MerchantId};
 
 use super::{Data, Event};
 
@@ -24,6 +24,8 @@ pub static EVENTS: Table<Event> = Table {
         text("object_type", |event| event.object_type.into()),
         text("body", |event| event.data.as_ref().map(Data::kept).into()),
         int("created_at", |event| event.created_at.into()),
+        int("owner_number", |event| event.merchant_id.owner_number(event.env).into()),
+        int("id_number", |event| event.id.number().into()),
     ],
     changing: &[],
     on_conflict: None,
@@ -73,9 +75,14 @@ pub async fn list_events(
     // They rise with time: what is too old is not looked at.
     let first = filter.after.map(|after| EventId::first_at(after.before(limits::IDS_DIFFER)));
     let sql = "SELECT id, object_id, type, sequence, env, body, created_at FROM events \
-               WHERE merchant_id = $1 AND env = $2 AND body IS NOT NULL AND id < $3 AND id > $4 \
-               AND ($5 = '' OR type = $5) AND created_at > $6 ORDER BY id DESC LIMIT $7";
+               WHERE owner_number = $1 AND id_number <= $2 AND id_number >= $3 \
+               AND merchant_id = $4 AND env = $5 AND body IS NOT NULL AND id < $6 AND id > $7 \
+               AND ($8 = '' OR type = $8) AND created_at > $9 \
+               ORDER BY id_number DESC, id DESC LIMIT $10";
     let rows = sqlx::query(sql)
+        .bind(merchant.owner_number(env))
+        .bind(filter.cursor.as_deref().map_or(i64::MAX, number))
+        .bind(first.as_ref().map_or(0, EventId::number))
         .bind(merchant.as_str())
         .bind(env.as_str())
         .bind(filter.cursor.as_deref().unwrap_or("~"))
@@ -98,11 +105,12 @@ pub async fn list_event_ids(
     (name, after): (&str, &str),
     limit: i64,
 ) -> Result<Vec<String>, sqlx::Error> {
-    let sql = "SELECT id FROM events \
-               WHERE merchant_id = $1 AND env = $2 AND body IS NOT NULL AND id > $3 \
-               AND ($4 = '' OR type = $4) ORDER BY id LIMIT $5";
-    let ids = sqlx::query_scalar(sql).bind(merchant.as_str()).bind(env.as_str());
-    ids.bind(after).bind(name).bind(limit).fetch_all(pool).await
+    let sql = "SELECT id FROM events WHERE owner_number = $1 AND id_number >= $2 \
+               AND merchant_id = $3 AND env = $4 AND body IS NOT NULL AND id > $5 \
+               AND ($6 = '' OR type = $6) ORDER BY id_number, id LIMIT $7";
+    let ids = sqlx::query_scalar(sql).bind(merchant.owner_number(env)).bind(number(after));
+    let ids = ids.bind(merchant.as_str()).bind(env.as_str()).bind(after);
+    ids.bind(name).bind(limit).fetch_all(pool).await
 }
 
 /// Events of a merchant's feed from one id to another, oldest first: of one type, or of any if
@@ -117,9 +125,11 @@ pub async fn list_events_between(
     (first, last): (&str, &str),
 ) -> Result<Vec<StoredEvent>, sqlx::Error> {
     let sql = "SELECT id, object_id, type, sequence, env, body, created_at FROM events \
-               WHERE merchant_id = $1 AND env = $2 AND body IS NOT NULL AND id >= $3 \
-               AND id <= $4 AND ($5 = '' OR type = $5) ORDER BY id";
-    let rows = sqlx::query(sql).bind(merchant.as_str()).bind(env.as_str());
+               WHERE owner_number = $1 AND id_number >= $2 AND id_number <= $3 \
+               AND merchant_id = $4 AND env = $5 AND body IS NOT NULL AND id >= $6 \
+               AND id <= $7 AND ($8 = '' OR type = $8) ORDER BY id_number, id";
+    let rows = sqlx::query(sql).bind(merchant.owner_number(env)).bind(number(first));
+    let rows = rows.bind(number(last)).bind(merchant.as_str()).bind(env.as_str());
     let rows = rows.bind(first).bind(last).bind(name).fetch_all(pool).await?;
     rows.iter().map(event).collect()
 }
@@ -133,9 +143,11 @@ pub async fn find_event(
     (merchant, env): (&MerchantId, Env),
     id: &str,
 ) -> Result<bool, sqlx::Error> {
-    let sql = "SELECT COUNT(*) FROM events \
-               WHERE merchant_id = $1 AND env = $2 AND body IS NOT NULL AND id = $3";
+    let sql = "SELECT COUNT(*) FROM events WHERE owner_number = $1 AND id_number = $2 \
+               AND merchant_id = $3 AND env = $4 AND body IS NOT NULL AND id = $5";
     let found: i64 = sqlx::query_scalar(sql)
+        .bind(merchant.owner_number(env))
+        .bind(number(id))
         .bind(merchant.as_str())
         .bind(env.as_str())
         .bind(id)
@@ -191,7 +203,8 @@ pub async fn list_deliveries_about(
     object_id: &str,
 ) -> Result<Vec<Told>, sqlx::Error> {
     let sql = "SELECT d.id, d.endpoint_id, d.event_type, d.status, d.attempts, d.response_status, \
-               d.created_at FROM events v JOIN webhook_deliveries d ON d.event_id = v.id \
+               d.created_at FROM events v JOIN webhook_deliveries d \
+               ON d.event_number = v.id_number AND d.event_id = v.id \
                JOIN webhook_endpoints e ON e.id = d.endpoint_id AND e.deleted_at IS NULL \
                WHERE v.object_id = $1 ORDER BY d.id LIMIT $2";
     let query = sqlx::query(sql).bind(object_id).bind(limits::TIMELINE_DELIVERIES_MAX);
@@ -209,6 +222,11 @@ pub async fn list_deliveries_about(
             })
         })
         .collect()
+}
+
+/// What an event is found by in its merchant's feed.
+fn number(id: &str) -> i64 {
+    EventId::from_text(id.to_owned()).number()
 }
 
 fn event(row: &AnyRow) -> Result<StoredEvent, sqlx::Error> {

@@ -134,6 +134,7 @@ pub async fn create(
         name,
         country,
         timezone,
+        former_timezones: Vec::new(),
         status: MerchantStatus::Active,
         settings: Settings::default(),
         created_at: now,
@@ -234,7 +235,7 @@ pub async fn update(
             status.ok_or_else(|| invalid("status", "must be active, suspended or closed"))?;
     }
     if let Some(timezone) = sent.remove("timezone") {
-        after.timezone = timezone_of(timezone.as_str().unwrap_or(""))?;
+        after.move_days(timezone_of(timezone.as_str().unwrap_or(""))?, app.now());
     }
     refuse_misspelt(&app, &before.settings, &sent)?;
     after.settings = merged(&before.settings, sent)?;

@@ -1,8 +1,10 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use crate::env::Env;
 use crate::fx::Pair;
-use crate::rules::PriceLine;
+use crate::rules::tariff::Tariff;
 
 use super::*;
 
@@ -26,17 +28,14 @@ impl Fees {
         let (threshold, levy) = self.levy;
         let levy = if amount.units() >= threshold { levy } else { 0 };
         let tax = share(fee, self.tax_bps).unwrap_or_default();
-        let line = |kind: &str, amount_minor| {
-            let kind = kind.to_owned();
-            PriceLine { label: kind.clone(), kind, amount_minor }
-        };
-        let lines = vec![line("fee", fee), line("tax", tax), line("levy", levy)];
-        Ok(Price { pack: "p".into(), version: "1".into(), digest: String::new(), lines })
+        let lines = ["fee", "tax", "levy"].map(|kind| (kind.to_owned(), kind.to_owned()));
+        let tariff = Tariff::new(["p", "1", ""], lines.to_vec());
+        Ok(Price { tariff: Arc::new(tariff), amounts: vec![fee, tax, levy] })
     }
 
     fn total(self, amount: Minor) -> Minor {
         let price = self.price(amount).expect("a price");
-        Costs::of(amount, &price).and_then(|costs| costs.total()).expect("small")
+        Costs::of(amount, price.by_line()).and_then(|costs| costs.total()).expect("small")
     }
 }
 

@@ -400,7 +400,8 @@ async fn usage(
     let merchant = app.directory.merchant(&payout.merchant_id).await?;
     let merchant = merchant.ok_or_else(|| Problem::internal("a payout without a merchant"))?;
     let allowance = Allowance::of(&merchant, payout);
-    Ok(Some((Usage::of(payout, &merchant.timezone, on), allowance)))
+    // What was counted before its days ran otherwise is given back where it was counted.
+    Ok(Some((Usage::of(payout, &merchant.timezone_at(on), on), allowance)))
 }
 
 /// The payout's new state, its event, and its place in the engine's work. The event is of the very

@@ -1,7 +1,7 @@
 //! What a payout costs its wallet.
 
 use crate::money::{Minor, Overflow};
-use crate::rules::Price;
+use crate::rules::tariff::Tariff;
 
 /// What a payout costs its wallet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +17,13 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Of an amount at a price.
+    /// Of an amount at a price: a tariff, and the amount of each of its lines.
     ///
     /// # Errors
     /// The sum does not fit.
-    pub fn of(amount: Minor, price: &Price) -> Result<Self, Overflow> {
-        let (fee, tax, levy) = (price.sum("fee")?, price.sum("tax")?, price.sum("levy")?);
+    pub fn of(amount: Minor, (tariff, charges): (&Tariff, &[i64])) -> Result<Self, Overflow> {
+        let sum = |kind| tariff.sum(kind, charges);
+        let (fee, tax, levy) = (sum("fee")?, sum("tax")?, sum("levy")?);
         let costs = Self { amount, fee, tax, levy };
         costs.total().map(|_| costs)
     }

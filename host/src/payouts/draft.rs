@@ -10,6 +10,7 @@ use crate::auth::merchant::{PayerMode, inactive_currency};
 use crate::caller::Caller;
 use crate::clock::Moment;
 use crate::conversions::Plan;
+use crate::db::Moves;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{BatchId, PayoutId, WalletId};
@@ -17,6 +18,7 @@ use crate::ledger::Command;
 use crate::money::{Currency, Minor};
 use crate::rails::Rail;
 use crate::rails::declaration::Sender as DeclaredSender;
+use crate::rules::tariff::{TARIFFS, Tariff};
 use crate::rules::{Assessment, Assignments, FeeFacts, PayoutKind, Price};
 use crate::transfers::Claim;
 
@@ -35,6 +37,8 @@ const OF_CUSTOMERS: [&str; 4] = ["GBP", "USD", "EUR", "CAD"];
 pub struct Draft {
     /// The payout; its status is not decided yet.
     pub payout: Payout,
+    /// What it is charged by.
+    tariff: Arc<Tariff>,
     /// How it begins, where no fraud rule objects.
     pub change: Change,
     payee: Payee,
@@ -92,7 +96,7 @@ pub async fn prepare(
     if kind == PayoutKind::Single {
         refuse_terms(caller, asked)?;
     }
-    let (costs, pricing) = costs(costed.as_ref(), || cost(amount, &price))?;
+    let (costs, price) = costs(costed.as_ref(), || cost(amount, &price))?;
     let terms = Terms {
         id: named.id.clone(),
         merchant_id: merchant.clone(),
@@ -110,7 +114,8 @@ pub async fn prepare(
         narration: request.narration.clone(),
         merchant_reference: request.merchant_reference.clone(),
         customer_reference: request.customer_reference.clone(),
-        pricing,
+        tariff: price.tariff.id.clone(),
+        charges: price.amounts,
         hold: None,
         scenario: payee.scenario.clone(),
         maker: caller.key.id.to_string(),
@@ -128,7 +133,7 @@ pub async fn prepare(
     let assessment = assessment(app, caller, rules, asked, request).await?;
     let change = beginning(caller, &mut payout)?;
     let buying = buying.filter(|_| change == Change::Accept);
-    Ok(Draft { payout, change, payee, assessment, buying })
+    Ok(Draft { payout, tariff: price.tariff, change, payee, assessment, buying })
 }
 
 /// Who pays, sealed: numbers of passports are among it.
@@ -193,6 +198,18 @@ pub struct Deciding {
     pub claim: Option<Claim>,
     /// Whether a saved recipient may change.
     pub changes_recipient: bool,
+    /// Its tariff, where the database may not have that yet.
+    pub new_tariff: Option<NewTariff>,
+}
+
+/// A tariff that is written with a payout, and where connections led before.
+pub struct NewTariff(Arc<Tariff>, Moves);
+
+impl NewTariff {
+    /// The payout is committed.
+    pub fn note_written(&self) {
+        self.0.written.note(self.1);
+    }
 }
 
 impl Draft {
@@ -206,7 +223,10 @@ impl Draft {
         caller: &Caller,
         (allow_duplicate, lease_until): (bool, Moment),
     ) -> Result<Deciding, Problem> {
-        let Self { payout, change, payee, assessment, buying } = self;
+        let Self { payout, tariff, change, payee, assessment, buying } = self;
+        let moves = app.db.moves();
+        let new_tariff =
+            (!tariff.written.is_sure(&app.db, moves)).then_some(NewTariff(tariff, moves));
         let usage = Usage::of(&payout, &caller.merchant.timezone, payout.created_at);
         let allowance = Allowance { allow_duplicate, ..Allowance::of(&caller.merchant, &payout) };
         let mut counters = usage.keys();
@@ -230,13 +250,14 @@ impl Draft {
             allowance,
             assessment,
             buying: buying.clone(),
+            tariff: new_tariff.as_ref().map(|NewTariff(tariff, _)| TARIFFS.insert(tariff)),
         };
         let command = Command::new(move |locked| candidate.decide(locked))
             .wallets([payout.wallet_id.clone()])
             .guards(guard)
             .counters(counters);
         let command = buying.iter().fold(command, |command, plan| plan.locks(command));
-        Ok(Deciding { command, claim, changes_recipient })
+        Ok(Deciding { command, claim, changes_recipient, new_tariff })
     }
 }
 

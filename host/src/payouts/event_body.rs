@@ -2,7 +2,7 @@
 //!
 //! The rest stands in the payout's terms. So the object is told and shown as it was, and nothing is
 //! kept twice. Whoever changes what a payout looks like keeps the old way for events of before,
-//! under its own number; deliveries keep the very bytes.
+//! under its own number: a receiver hears the same bytes each time that a delivery is tried.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -130,6 +130,20 @@ pub(super) fn json(payout: &Payout, kept: &str) -> Option<String> {
 /// # Errors
 /// The database cannot be read, or an object is no JSON.
 pub async fn views(db: &Db, events: Vec<StoredEvent>) -> Result<Vec<EventView>, Problem> {
+    let objects = objects(db, &events).await?;
+    // Whoever reads the feed gets past what cannot be shown.
+    let view = |(event, object): (StoredEvent, Option<String>)| {
+        EventView::of(event, object.unwrap_or_else(|| "null".to_owned())).map_err(Problem::internal)
+    };
+    events.into_iter().zip(objects).map(view).collect()
+}
+
+/// The object that each of these events tells of, as JSON. None, and a line in the log, where its
+/// payout is not there or cannot be read, or a later build wrote the event.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn objects(db: &Db, events: &[StoredEvent]) -> Result<Vec<Option<String>>, sqlx::Error> {
     let is_part = |event: &&StoredEvent| event.body.starts_with(KEPT_MARK);
     let ids: BTreeSet<&str> =
         events.iter().filter(is_part).map(|event| event.object_id.as_str()).collect();
@@ -141,22 +155,19 @@ pub async fn views(db: &Db, events: Vec<StoredEvent>) -> Result<Vec<EventView>, 
             payouts.into_iter().map(|payout| (payout.id.to_string(), payout)).collect()
         }
     };
-    let view = |mut event: StoredEvent| {
-        let mut data = std::mem::take(&mut event.body);
-        if data.starts_with(KEPT_MARK) {
-            let payout = payouts.get(&event.object_id);
-            // What it keeps may say how the money is claimed: nobody reads it in a log. Whoever reads
-            // the feed gets past it.
-            let unshown = || {
-                let why = "its payout is not there or cannot be read, or another build wrote it";
-                tracing::error!(event.id = event.id, why, "an event is shown without its object");
-                "null".to_owned()
-            };
-            data = payout.and_then(|payout| json(payout, &data)).unwrap_or_else(unshown);
+    let object = |event: &StoredEvent| {
+        if !event.body.starts_with(KEPT_MARK) {
+            return Some(event.body.clone());
         }
-        EventView::of(event, data).map_err(Problem::internal)
+        let object = payouts.get(&event.object_id).and_then(|payout| json(payout, &event.body));
+        if object.is_none() {
+            // What it keeps may say how the money is claimed: nobody reads it in a log.
+            let why = "its payout is not there or cannot be read, or another build wrote it";
+            tracing::error!(event.id = event.id, why, "what an event tells of cannot be shown");
+        }
+        object
     };
-    events.into_iter().map(view).collect()
+    Ok(events.iter().map(object).collect())
 }
 
 #[cfg(test)]
@@ -166,7 +177,6 @@ mod tests {
     use crate::id::Id;
     use crate::money::{Currency, Minor};
     use crate::rails::RecipientFields;
-    use crate::rules::Price;
 
     use super::super::model::{Costs, Funding, Terms};
     use super::*;
@@ -176,7 +186,6 @@ mod tests {
     }
 
     fn terms() -> Terms {
-        let digest = String::new();
         Terms {
             id: Id::from_text("c1".into()),
             merchant_id: Id::from_text("c2".into()),
@@ -199,7 +208,8 @@ mod tests {
             narration: Some("Invoice 7".into()),
             merchant_reference: Some("inv-7".into()),
             customer_reference: None,
-            pricing: Price { pack: "fees".into(), version: "1".into(), digest, lines: Vec::new() },
+            tariff: String::new(),
+            charges: Vec::new(),
             hold: Some("This payout is being reviewed.".into()),
             scenario: None,
             maker: "c5".into(),

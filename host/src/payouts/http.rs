@@ -206,10 +206,10 @@ pub async fn list(
     Ok(page.into_response())
 }
 
-async fn cursor(app: &App, caller: &Caller, id: &str) -> Result<String, Problem> {
+async fn cursor(app: &App, caller: &Caller, id: &str) -> Result<PayoutId, Problem> {
     let id = PayoutId::parse_either(id).ok_or_else(PageQuery::unknown_cursor)?;
     let found = sql::find_payout(app.db.pool(), caller.owner(), &id).await?;
-    found.map(|payout| payout.id.to_string()).ok_or_else(PageQuery::unknown_cursor)
+    found.map(|payout| payout.id.clone()).ok_or_else(PageQuery::unknown_cursor)
 }
 
 /// Retrieve a payout

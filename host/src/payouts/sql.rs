@@ -43,7 +43,8 @@ pub static PAYOUTS: Table<Payout> = Table {
         text("narration", |payout| (&payout.narration).into()),
         text("merchant_reference", |payout| (&payout.merchant_reference).into()),
         text("customer_reference", |payout| (&payout.customer_reference).into()),
-        text("pricing", |payout| serde_json::to_string(&payout.pricing).unwrap_or_default().into()),
+        text("tariff", |payout| (&payout.tariff).into()),
+        text("charges", |payout| serde_json::to_string(&payout.charges).unwrap_or_default().into()),
         text("hold", |payout| (&payout.hold).into()),
         text("scenario", |payout| (&payout.scenario).into()),
         text("maker", |payout| (&payout.maker).into()),
@@ -51,6 +52,8 @@ pub static PAYOUTS: Table<Payout> = Table {
         text("receipt_to", |payout| (&payout.receipt_to).into()),
         text("funding", |payout| kept(payout.funding.as_ref()).into()),
         int("created_at", |payout| payout.created_at.into()),
+        int("owner_number", |payout| payout.merchant_id.owner_number(payout.env).into()),
+        int("id_number", |payout| payout.id.number().into()),
     ],
     changing: PAYOUT_STATES.columns,
     on_conflict: None,
@@ -156,43 +159,43 @@ pub struct Filter {
     pub after: Option<Moment>,
     /// Created before this.
     pub before: Option<Moment>,
-    /// Before this id; from the newest, if none.
-    pub cursor: Option<String>,
+    /// Before this one; from the newest, if none.
+    pub cursor: Option<PayoutId>,
     /// Page size.
     pub limit: i64,
 }
 
 impl Filter {
-    /// Ids of wanted payouts are after the first of these, if there is one, and before the last:
+    /// Ids of wanted payouts are after the first of these and before the last, if there are such:
     /// they rise with time.
-    fn ids(&self) -> (Option<PayoutId>, String) {
+    fn ids(&self) -> (Option<PayoutId>, Option<PayoutId>) {
         let first = self.after.map(|after| PayoutId::first_at(after.before(limits::IDS_DIFFER)));
         let end = self.before.map(|before| PayoutId::first_at(before.after(limits::IDS_DIFFER)));
-        let ends = self.cursor.clone().into_iter().chain(end.map(|end| end.to_string()));
-        (first, ends.min().unwrap_or_else(|| "~".to_owned()))
+        (first, self.cursor.clone().into_iter().chain(end).min())
     }
 
     /// Statements to try in turn, until one fills the page. Rare statuses have an index; those
     /// under way are found by their rows of `transfers` (stages as in `transfers/work.rs`).
     fn searches(&self, engine: Engine) -> Vec<String> {
-        // One merchant, named twice: then only his own index has this order. By the primary key,
-        // which has that of ids alone, PostgreSQL would go past whatever others have paid since.
-        const OWN: &str =
-            "SELECT * FROM payouts WHERE merchant_id IN ($1, $1) AND env = $2 AND id < $3";
-        const ORDER: &str = "ORDER BY merchant_id DESC, id DESC LIMIT";
+        // By numbers, which only the owner's index has in this order.
+        const OWN: &str = "SELECT * FROM payouts WHERE owner_number = $9 AND id_number <= $10 \
+                           AND id_number >= $11 AND merchant_id = $1 AND env = $2 AND id < $3";
+        // Whoever finds them otherwise is not to find them by that index.
+        const OF_THESE: &str = "owner_number + 0 = $9 AND id_number + 0 <= $10 \
+                                AND id_number + 0 >= $11";
+        const ORDER: &str = "ORDER BY id_number DESC, id DESC LIMIT";
         const WANTED: &str = "($5 = '' OR currency = $5) AND created_at > $6 AND created_at < $7";
-        let since = if self.after.is_some() { " AND id > $9" } else { "" };
         let status = Status::parse(&self.status);
         if let Some(work) = status.and_then(work) {
             let has_work = has_work(engine, work);
             // Where very many are on their way, the newest are as well.
             return vec![
                 format!(
-                    "SELECT * FROM ({OWN}{since} {ORDER} 2 * $8) newest \
+                    "SELECT * FROM ({OWN} {ORDER} 2 * $8) newest \
                      WHERE status = $4 AND {WANTED} ORDER BY id DESC LIMIT $8"
                 ),
                 format!(
-                    "SELECT * FROM payouts WHERE {has_work}{since} \
+                    "SELECT * FROM payouts WHERE {has_work} AND {OF_THESE} \
                      AND status = $4 AND {WANTED} ORDER BY id DESC LIMIT $8"
                 ),
             ];
@@ -201,7 +204,7 @@ impl Filter {
             Some(_) => "unusual = $4",
             None => "($4 = '' OR status = $4)",
         };
-        vec![format!("{OWN}{since} AND {of_status} AND {WANTED} {ORDER} $8")]
+        vec![format!("{OWN} AND {of_status} AND {WANTED} {ORDER} $8")]
     }
 }
 
@@ -247,19 +250,19 @@ pub async fn list_payouts(
     for sql in filter.searches(db.engine()) {
         // Planned each time, for these values: a plan for any takes a span of time for a short one,
         // and reads all of it, whoever paid.
-        let mut query = sqlx::query::<Any>(AssertSqlSafe(sql))
+        let query = sqlx::query::<Any>(AssertSqlSafe(sql))
             .persistent(false)
             .bind(merchant.as_str())
             .bind(env.as_str())
-            .bind(last.as_str())
+            .bind(last.as_ref().map_or("~", PayoutId::as_str))
             .bind(filter.status.as_str())
             .bind(filter.currency.as_str())
             .bind(filter.after.map_or(i64::MIN, Moment::micros))
             .bind(filter.before.map_or(i64::MAX, Moment::micros))
-            .bind(limit);
-        if let Some(first) = &first {
-            query = query.bind(first.as_str());
-        }
+            .bind(limit)
+            .bind(merchant.owner_number(env))
+            .bind(last.as_ref().map_or(i64::MAX, PayoutId::number))
+            .bind(first.as_ref().map_or(0, PayoutId::number));
         let rows = query.fetch_all(db.pool()).await?;
         found = rows.iter().map(payout).collect::<Result<Vec<_>, _>>()?;
         if i64::try_from(found.len()).is_ok_and(|found| found >= limit) {
@@ -323,7 +326,7 @@ pub fn payout(row: &AnyRow) -> Result<Payout, sqlx::Error> {
     let moment =
         |column| row.try_get::<Option<i64>, _>(column).map(|at| at.map(Moment::from_micros));
     let unknown = |what: &'static str| move || sqlx::Error::Decode(what.into());
-    let pricing = serde_json::from_str(&text("pricing")?);
+    let charges = serde_json::from_str(&text("charges")?);
     let terms = Terms {
         id: PayoutId::from_text(text("id")?),
         merchant_id: MerchantId::from_text(text("merchant_id")?),
@@ -346,7 +349,8 @@ pub fn payout(row: &AnyRow) -> Result<Payout, sqlx::Error> {
         narration: maybe("narration")?,
         merchant_reference: maybe("merchant_reference")?,
         customer_reference: maybe("customer_reference")?,
-        pricing: pricing.map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?,
+        tariff: text("tariff")?,
+        charges: charges.map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?,
         hold: maybe("hold")?,
         scenario: maybe("scenario")?,
         maker: text("maker")?,
@@ -380,27 +384,25 @@ mod tests {
     #[test]
     fn ids_are_bound_by_the_instants_that_are_asked_for() {
         let at = |text| Moment::parse(text).expect("an instant");
-        let id = |text| PayoutId::first_at(at(text)).to_string();
+        let id = |text| PayoutId::first_at(at(text));
         let between = |after, before| Filter {
             after: Some(at(after)),
             before: Some(at(before)),
             ..Filter::default()
         };
-        let bounds = |filter: Filter| {
-            let (first, last) = filter.ids();
-            (first.map(|first| first.to_string()), last)
-        };
-        let day = bounds(between("2026-11-21", "2026-11-22"));
-        assert_eq!(day, (Some(id("2026-11-20T23:00:00Z")), id("2026-11-22T01:00:00Z")));
-        let ever = bounds(between("1900-01-01", "9999-12-30"));
-        assert!(ever.0.is_some_and(|first| first < id("1970-01-02")) && ever.1 > id("9999-12-29"));
-        assert_eq!(bounds(Filter::default()), (None, "~".to_owned()));
+        let day = between("2026-11-21", "2026-11-22").ids();
+        let wanted = (id("2026-11-20T23:00:00Z"), id("2026-11-22T01:00:00Z"));
+        assert_eq!(day, (Some(wanted.0), Some(wanted.1)));
+        let (first, last) = between("1900-01-01", "9999-12-30").ids();
+        assert!(first.is_some_and(|first| first < id("1970-01-02")));
+        assert!(last.is_some_and(|last| last > id("9999-12-29")));
+        assert_eq!(Filter::default().ids(), (None, None));
         for (cursor, last) in [
             ("2026-11-21T12:00:00Z", "2026-11-21T12:00:00Z"),
             ("2026-11-23T12:00:00Z", "2026-11-22T01:00:00Z"),
         ] {
             let filter = Filter { cursor: Some(id(cursor)), ..between("2026-11-21", "2026-11-22") };
-            assert_eq!(bounds(filter).1, id(last));
+            assert_eq!(filter.ids().1, Some(id(last)));
         }
     }
 }

@@ -9,7 +9,6 @@ use crate::env::Env;
 use crate::id::{BatchId, BeneficiaryId, MerchantId, PayoutId, WalletId};
 use crate::money::{Currency, Minor};
 use crate::rails::RecipientFields;
-use crate::rules::Price;
 
 use super::across::Funding;
 use super::costs::Costs;
@@ -49,8 +48,10 @@ pub struct Terms {
     pub merchant_reference: Option<String>,
     /// The merchant's own word for its customer.
     pub customer_reference: Option<String>,
-    /// What was charged, and by which pack.
-    pub pricing: Price,
+    /// The tariff that it was charged by.
+    pub tariff: String,
+    /// What was charged for each of its lines, in minor units.
+    pub charges: Vec<i64>,
     /// Why it is held.
     pub hold: Option<String>,
     /// The sandbox scenario.

@@ -14,6 +14,7 @@ use crate::events;
 use crate::fx::{Exchange, Rate};
 use crate::ledger::{entry_id, wallets};
 use crate::money::{Currency, Minor};
+use crate::rules::tariff::{Tariff, get_tariff};
 use crate::rules::{Action, PublicHit};
 
 use crate::transfers::attempt;
@@ -188,7 +189,7 @@ pub(super) async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Pr
             at: payout.created_at,
             what: What::Request { key_id: payout.maker.clone(), scenario: payout.scenario.clone() },
         },
-        Step { at: payout.created_at, what: price(payout) },
+        Step { at: payout.created_at, what: price(app, payout).await? },
     ];
     let decided = decisions::sql::get_decision(pool, payout.id.as_str()).await?;
     steps.extend(decided.map(|decision| {
@@ -307,16 +308,15 @@ async fn deliveries(app: &App, payout: &Payout) -> Result<Vec<Step>, Problem> {
 }
 
 /// What it costs, line by line.
-fn price(payout: &Payout) -> What {
-    let lines = payout.pricing.lines.iter().map(|line| CostLine {
-        kind: line.kind.clone(),
-        label: line.label.clone(),
-        amount_minor: Minor::new(line.amount_minor),
-    });
-    What::Rules {
-        pack: payout.pricing.pack.clone(),
-        version: payout.pricing.version.clone(),
-        digest: payout.pricing.digest.clone(),
-        lines: lines.collect(),
-    }
+async fn price(app: &App, payout: &Payout) -> Result<What, Problem> {
+    let tariff = get_tariff(app.db.pool(), &payout.tariff).await?;
+    let tariff = tariff.ok_or_else(|| Problem::internal("a payout without its tariff"))?;
+    let Tariff { pack, version, digest, lines, .. } = tariff;
+    let line = |((kind, label), amount): ((String, String), &i64)| CostLine {
+        kind,
+        label,
+        amount_minor: Minor::new(*amount),
+    };
+    let lines = lines.into_iter().zip(&payout.charges).map(line).collect();
+    Ok(What::Rules { pack, version, digest, lines })
 }

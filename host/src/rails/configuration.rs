@@ -1,21 +1,16 @@
 //! How a route was set when something was sent over it.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
-use crate::db::Moves;
+use crate::db::Written;
 use crate::id::RouteId;
 use crate::keyring::Keyring;
 
 use super::ready::ReadyRoute;
-
-/// What was committed this long ago is not written once more: whatever a failover forgets is younger,
-/// or a quarantine has begun.
-const WRITTEN_FOR_SURE_AFTER: Duration = Duration::from_secs(10);
 
 /// How a route was set, and by which version of its rail, for ever: very many attempts name the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,11 +54,11 @@ impl RouteConfiguration {
     }
 }
 
-/// A route's configuration, and since when the database that connections lead to is known to have it.
+/// A route's configuration, and whether the database has it.
 #[derive(Default)]
 pub(super) struct Configured {
     configuration: OnceLock<Arc<RouteConfiguration>>,
-    written: Mutex<Option<(Moves, Instant)>>,
+    written: Written,
 }
 
 impl ReadyRoute {
@@ -73,18 +68,9 @@ impl ReadyRoute {
         Arc::clone(self.configured.configuration.get_or_init(made))
     }
 
-    /// Whether the database has that for sure. Otherwise it goes with whatever names it.
+    /// Whether the database has that. Otherwise it goes with whatever names it.
     #[must_use]
-    pub fn is_known_written(&self, moves: Moves) -> bool {
-        let written = *self.configured.written.lock().unwrap_or_else(PoisonError::into_inner);
-        written.is_some_and(|(then, at)| then == moves && at.elapsed() >= WRITTEN_FOR_SURE_AFTER)
-    }
-
-    /// It went with something that is committed; `moves` is as of before.
-    pub fn note_written(&self, moves: Moves) {
-        let mut written = self.configured.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if written.is_none_or(|(then, _)| then != moves) {
-            *written = Some((moves, Instant::now()));
-        }
+    pub const fn written(&self) -> &Written {
+        &self.configured.written
     }
 }

@@ -138,14 +138,14 @@ impl<'a> Asked<'a> {
         let merchant = merchant.clone();
         Box::pin(async move {
             let whose = Whose { merchant: &merchant, env, currency: &currency };
-            let (mut first, last) = sql::ids(&range);
+            let (mut first, last) = sql::numbers(&range);
             let mut all = Vec::new();
             loop {
                 let _permit = app.long_answers.reads.acquire((&merchant, env)).await?;
                 let pool = app.db.pool();
-                let next = sql::end_of_slice(pool, whose, (&first, &last)).await?;
-                let end = next.as_ref().unwrap_or(&last);
-                let counted = sql::count_payouts(pool, whose, (&range, &first, end)).await?;
+                let next = sql::end_of_slice(pool, whose, (first, last)).await?;
+                let slice = (&range, first, next.unwrap_or(last));
+                let counted = sql::count_payouts(pool, whose, slice).await?;
                 all.extend(counted);
                 match next {
                     Some(next) => first = next,

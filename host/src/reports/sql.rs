@@ -7,7 +7,7 @@ use sqlx::{AnyPool, AssertSqlSafe, Row as _};
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::env::Env;
-use crate::id::{Id as _, MerchantId, PayoutId};
+use crate::id::{MerchantId, PayoutId};
 use crate::ledger::wallets::{IN_SPAN, Span, WalletRow};
 use crate::money::Minor;
 use crate::payouts::model::Payout;
@@ -129,55 +129,56 @@ pub(super) struct Whose<'a> {
     pub currency: &'a str,
 }
 
-/// The first payout after those from an id on that are counted at a time; nothing where they are
-/// fewer.
+/// Where those payouts end that are counted at a time, of some numbers: the number of the next one;
+/// nothing where they are fewer.
 ///
 /// # Errors
 /// The database cannot be read.
 pub(super) async fn end_of_slice(
     pool: &AnyPool,
     whose: Whose<'_>,
-    (first, last): (&PayoutId, &PayoutId),
-) -> Result<Option<PayoutId>, sqlx::Error> {
-    let sql = "SELECT id FROM payouts WHERE merchant_id = $1 AND env = $2 AND id >= $3 AND id < $4 \
-               ORDER BY id LIMIT 1 OFFSET $5";
-    let id: Option<String> = sqlx::query_scalar(sql)
-        .bind(whose.merchant.as_str())
-        .bind(whose.env.as_str())
-        .bind(first.as_str())
-        .bind(last.as_str())
+    (first, end): (i64, i64),
+) -> Result<Option<i64>, sqlx::Error> {
+    // Of many at one instant all belong to one slice.
+    let sql = "SELECT id_number FROM payouts \
+               WHERE owner_number = $1 AND id_number > $2 AND id_number < $3 \
+               ORDER BY id_number LIMIT 1 OFFSET $4";
+    sqlx::query_scalar(sql)
+        .bind(whose.merchant.owner_number(whose.env))
+        .bind(first)
+        .bind(end)
         .bind(limits::REPORT_SUMMED)
         .fetch_optional(pool)
-        .await?;
-    Ok(id.map(PayoutId::from_text))
+        .await
 }
 
-/// Counts payouts that were made in a range and have ids from the first one to before the last, by day,
-/// currency and status.
+/// Counts payouts that were made in a range and have numbers from the first one to before the end, by
+/// day, currency and status.
 ///
 /// # Errors
 /// The database cannot be read.
 pub(super) async fn count_payouts(
     pool: &AnyPool,
     whose: Whose<'_>,
-    (range, first, last): (&Range, &PayoutId, &PayoutId),
+    (range, first, end): (&Range, i64, i64),
 ) -> Result<Vec<Counted>, sqlx::Error> {
     let sql = "SELECT (created_at + $1) / 86400000000 AS day, currency, status, \
                COUNT(*) AS count, CAST(SUM(amount_minor) AS BIGINT) AS amount FROM payouts \
-               WHERE merchant_id = $2 AND env = $3 AND id >= $4 AND id < $5 \
-               AND ($6 = '' OR currency = $6) AND created_at >= $7 AND created_at < $8 \
-               GROUP BY 1, 2, 3";
+               WHERE owner_number = $2 AND id_number >= $3 AND id_number < $4 \
+               AND merchant_id = $5 AND env = $6 AND ($7 = '' OR currency = $7) \
+               AND created_at >= $8 AND created_at < $9 GROUP BY 1, 2, 3";
     let mut counted = Vec::new();
-    for Part { start, end, offset } in range.parts() {
+    for part in range.parts() {
         let rows = sqlx::query(sql)
-            .bind(offset)
+            .bind(part.offset)
+            .bind(whose.merchant.owner_number(whose.env))
+            .bind(first)
+            .bind(end)
             .bind(whose.merchant.as_str())
             .bind(whose.env.as_str())
-            .bind(first.as_str())
-            .bind(last.as_str())
             .bind(whose.currency)
-            .bind(start.max(range.start.micros()))
-            .bind(end.min(range.end.micros()))
+            .bind(part.start.max(range.start.micros()))
+            .bind(part.end.min(range.end.micros()))
             .fetch_all(pool)
             .await?;
         for row in rows {
@@ -202,31 +203,33 @@ pub(super) async fn list_failed(
     whose: Whose<'_>,
     (range, limit): (&Range, i64),
 ) -> Result<(Vec<Payout>, i64), sqlx::Error> {
-    const WHICH: &str = "FROM payouts WHERE merchant_id = $1 AND env = $2 AND id > $3 AND id < $4 \
-                         AND ($5 = '' OR currency = $5) AND created_at >= $6 AND created_at < $7 \
+    const WHICH: &str = "FROM payouts WHERE owner_number = $1 AND id_number >= $2 \
+                         AND id_number < $3 AND merchant_id = $4 AND env = $5 \
+                         AND ($6 = '' OR currency = $6) AND created_at >= $7 AND created_at < $8 \
                          AND unusual IN ('failed', 'failed_manual', 'reversed')";
-    let (first, last) = ids(range);
+    let (first, end) = numbers(range);
     let ask = |sql: String| {
         sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(whose.merchant.owner_number(whose.env))
+            .bind(first)
+            .bind(end)
             .bind(whose.merchant.as_str().to_owned())
             .bind(whose.env.as_str())
-            .bind(first.to_string())
-            .bind(last.to_string())
             .bind(whose.currency.to_owned())
             .bind(range.start.micros())
             .bind(range.end.micros())
     };
     let count = ask(format!("SELECT COUNT(*) {WHICH}")).fetch_one(pool).await?;
-    let rows = ask(format!("SELECT * {WHICH} ORDER BY id DESC LIMIT {limit}"));
+    let rows = ask(format!("SELECT * {WHICH} ORDER BY id_number DESC, id DESC LIMIT {limit}"));
     let rows = rows.fetch_all(pool).await?;
     Ok((rows.iter().map(payout).collect::<Result<_, _>>()?, count.try_get(0)?))
 }
 
-/// Ids between which those of a range's payouts are.
-pub(super) fn ids(range: &Range) -> (PayoutId, PayoutId) {
+/// Those of a range's payouts are from the first of these numbers to before the second.
+pub(super) fn numbers(range: &Range) -> (i64, i64) {
     let first = Moment::from_micros(range.start.micros().max(0)).before(limits::IDS_DIFFER);
     (
-        PayoutId::first_at(Moment::from_micros(first.micros().max(0))),
-        PayoutId::first_at(range.end.after(limits::IDS_DIFFER)),
+        PayoutId::first_at(Moment::from_micros(first.micros().max(0))).number(),
+        PayoutId::first_at(range.end.after(limits::IDS_DIFFER)).number(),
     )
 }

@@ -1,6 +1,6 @@
 //! Pricing a payout: the quote and the charge come from the same call.
 
-use serde_tuple::{Deserialize_tuple, Serialize_tuple};
+use std::sync::Arc;
 
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
@@ -10,6 +10,7 @@ use crate::wasm::pack::{Fact, Kind, Line, Value};
 
 use super::facts::{PayoutKind, text};
 use super::pack::{Observed, Pack};
+use super::tariff::Tariff;
 
 /// What a price depends on.
 #[derive(Clone, Debug)]
@@ -29,29 +30,13 @@ pub struct FeeFacts<'a> {
     pub is_live: bool,
 }
 
-/// A line of a price. It is kept with every payout, as an array of its fields: their order is that
-/// of what is stored, and stays.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize_tuple, Deserialize_tuple)]
-pub struct PriceLine {
-    /// `fee`, `tax` or `levy`.
-    pub kind: String,
-    /// The line's name on statements.
-    pub label: String,
-    /// The amount in minor units of the payout's currency.
-    pub amount_minor: i64,
-}
-
-/// What a payout costs, and who said so; an array as well.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize_tuple, Deserialize_tuple)]
+/// What a payout costs, and who said so.
+#[derive(Clone, Debug)]
 pub struct Price {
-    /// The pack's name.
-    pub pack: String,
-    /// The pack's version.
-    pub version: String,
-    /// SHA-256 of the pack's file.
-    pub digest: String,
-    /// The price, line by line.
-    pub lines: Vec<PriceLine>,
+    /// Who said so, and what the lines are called.
+    pub tariff: Arc<Tariff>,
+    /// The amount of each line, in minor units of the payout's currency.
+    pub amounts: Vec<i64>,
 }
 
 impl Pack {
@@ -71,12 +56,10 @@ impl Pack {
             let message = "Payouts like this one have no price yet.";
             Problem::because(ErrorCode::RailNotConfigured, message).caused_by(why)
         })?;
-        Ok(Price {
-            pack: self.about.name.clone(),
-            version: self.about.version.clone(),
-            digest: self.digest.clone(),
-            lines: lines.into_iter().map(line).collect(),
-        })
+        let amounts = lines.iter().map(|line| line.amount_minor).collect();
+        let named = lines.into_iter().map(|line| (kind(line.kind).to_owned(), line.label));
+        let pack = [&self.about.name, &self.about.version, &self.digest].map(String::as_str);
+        Ok(Price { tariff: self.tariffs.of(pack, named.collect()), amounts })
     }
 
     /// What the pack answers about many payouts.
@@ -113,13 +96,10 @@ fn refuse_odd(prices: Vec<Answer>) -> Result<Vec<Answer>, String> {
 }
 
 impl Price {
-    /// The sum of the lines of one kind.
-    ///
-    /// # Errors
-    /// The sum does not fit.
-    pub fn sum(&self, kind: &str) -> Result<Minor, Overflow> {
-        let lines = self.lines.iter().filter(|line| line.kind == kind);
-        Minor::total(lines.map(|line| Minor::new(line.amount_minor)))
+    /// The tariff, and the amount of each of its lines.
+    #[must_use]
+    pub fn by_line(&self) -> (&Tariff, &[i64]) {
+        (&self.tariff, &self.amounts)
     }
 
     /// Everything that the payout costs on top of its amount.
@@ -127,7 +107,7 @@ impl Price {
     /// # Errors
     /// The sum does not fit.
     pub fn total(&self) -> Result<Minor, Overflow> {
-        Minor::total(self.lines.iter().map(|line| Minor::new(line.amount_minor)))
+        Minor::total(self.amounts.iter().map(|amount| Minor::new(*amount)))
     }
 }
 
@@ -145,34 +125,10 @@ impl FeeFacts<'_> {
     }
 }
 
-fn line(line: Line) -> PriceLine {
-    let kind = match line.kind {
+const fn kind(kind: Kind) -> &'static str {
+    match kind {
         Kind::Fee => "fee",
         Kind::Tax => "tax",
         Kind::Levy => "levy",
-    };
-    PriceLine { kind: kind.to_owned(), label: line.label, amount_minor: line.amount_minor }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_price_is_stored_as_it_always_was() {
-        let line = |kind: &str, label: &str, amount_minor| PriceLine {
-            kind: kind.to_owned(),
-            label: label.to_owned(),
-            amount_minor,
-        };
-        let price = Price {
-            pack: "fees".to_owned(),
-            version: "0.1.0".to_owned(),
-            digest: "b387".to_owned(),
-            lines: vec![line("fee", "Payout fee", 2_500), line("tax", "VAT", 188)],
-        };
-        let stored = r#"["fees","0.1.0","b387",[["fee","Payout fee",2500],["tax","VAT",188]]]"#;
-        assert_eq!(serde_json::to_string(&price).expect("JSON"), stored);
-        assert_eq!(serde_json::from_str::<Price>(stored).expect("a price"), price);
     }
 }

@@ -8,6 +8,7 @@ mod fraud;
 mod pack;
 pub mod sql;
 pub mod store;
+pub mod tariff;
 mod velocity;
 pub mod verify;
 
@@ -16,6 +17,6 @@ pub use assignment::{
 };
 pub use comparing::{Compared, Comparing, comparing};
 pub use facts::{PayoutFacts, PayoutKind};
-pub use fees::{FeeFacts, Price, PriceLine};
+pub use fees::{FeeFacts, Price};
 pub use fraud::{Action, Assessment, Hit, PublicHit, Ruling, Verdict};
 pub use pack::{About, OpenError, Pack, PackKind};

@@ -11,6 +11,8 @@ use crate::wasm::module::Module;
 use crate::wasm::pack::{CONTRACT, PackCode, PackRefused};
 use crate::wasm::{CodeCache, Engines};
 
+use super::tariff::Tariffs;
+
 /// What a pack decides.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
@@ -34,6 +36,8 @@ pub struct Pack {
     /// What it does.
     pub code: PackCode,
     failures: Mutex<Failures>,
+    /// What it prices by.
+    pub(super) tariffs: Tariffs,
 }
 
 /// Failures in a row about live payouts.
@@ -118,7 +122,14 @@ impl Pack {
             return Err(OpenError::Head(why));
         }
         let Module { digest, cases, .. } = module;
-        Ok(Self { about, digest, cases, code, failures: Mutex::default() })
+        Ok(Self {
+            about,
+            digest,
+            cases,
+            code,
+            failures: Mutex::default(),
+            tariffs: Tariffs::default(),
+        })
     }
 
     /// How often in a row it has failed to decide about live payouts.

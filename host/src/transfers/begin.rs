@@ -254,7 +254,7 @@ impl<'a, F: Feature> Carry<'a, F> {
             }
             Err(problem) => return Box::pin(self.lost(problem, before)).await.map(|()| Err(None)),
         }
-        over.route.note_written(moves);
+        over.route.written().note(moves);
         self.order.stage = OrderStage::UnderWay;
         Ok(Ok(self))
     }
@@ -284,8 +284,7 @@ impl<'a, F: Feature> Carry<'a, F> {
     ) -> Moves {
         let db = &self.engine.db;
         let moves = db.moves();
-        // As long as they lead elsewhere, each may lead to another place.
-        if db.has_moved() || !route.is_known_written(moves) {
+        if !route.written().is_sure(db, moves) {
             rows.push(sql::CONFIGURATIONS.insert(&attempt.configuration));
         }
         rows.push(attempt::ATTEMPTS.insert(attempt));

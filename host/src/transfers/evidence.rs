@@ -1,7 +1,8 @@
 //! Every call of a rail about a payment, masked: what the timeline shows as evidence. Of what a
 //! network sends, however much that is, the beginning is kept.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_tuple::{Deserialize_tuple, Serialize_tuple};
 use sqlx::{AnyPool, Row as _};
 use utoipa::ToSchema;
 
@@ -51,7 +52,7 @@ pub fn sealed() -> &'static dyn Shape {
 }
 
 /// A message to the network and what came back, masked.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Message {
     /// Method and path.
     #[schema(example = "POST /nip/fundtransfersingleitem_dc")]
@@ -66,6 +67,24 @@ pub struct Message {
     pub failure: Option<String>,
     /// How long it took.
     pub duration_ms: u64,
+}
+
+/// A message as it is kept: an array, in this order for ever.
+#[derive(Serialize_tuple, Deserialize_tuple)]
+struct Kept {
+    to: String,
+    request: String,
+    status: Option<u16>,
+    response: Option<String>,
+    failure: Option<String>,
+    duration_ms: u64,
+}
+
+impl From<Kept> for Message {
+    fn from(kept: Kept) -> Self {
+        let Kept { to, request, status, response, failure, duration_ms } = kept;
+        Self { to, request, status, response, failure, duration_ms }
+    }
 }
 
 /// A call of a rail.
@@ -105,8 +124,8 @@ pub(super) fn record<T>(
     (rail, about): (&Rail, &About<'_>),
     (called, result): (&Called<T>, &str),
 ) -> RowChange {
-    let messages: Vec<Message> =
-        called.exchanges.iter().map(|exchange| message(rail, about.recipient, exchange)).collect();
+    let messages: Vec<Kept> =
+        called.exchanges.iter().map(|exchange| kept(rail, about.recipient, exchange)).collect();
     CALLS.insert(&CallRow {
         id: ids.id(),
         transfer_id: about.transfer.to_owned(),
@@ -120,7 +139,7 @@ pub(super) fn record<T>(
     })
 }
 
-fn message(rail: &Rail, recipient: &RecipientFields, exchange: &Exchange) -> Message {
+fn kept(rail: &Rail, recipient: &RecipientFields, exchange: &Exchange) -> Kept {
     let shown =
         |bytes: &[u8]| rail.redactor.beginning(bytes, limits::EVIDENCE_BYTES_MAX, recipient);
     let failed = |how: &str, why: &str| Some(format!("{how}: {}", shown(why.as_bytes())));
@@ -129,7 +148,7 @@ fn message(rail: &Rail, recipient: &RecipientFields, exchange: &Exchange) -> Mes
         Err(Failure::NotSent(why)) => (None, None, failed("not sent", why)),
         Err(Failure::NoAnswer(why)) => (None, None, failed("no answer", why)),
     };
-    Message {
+    Kept {
         to: format!("{} {}", exchange.method, shown(exchange.path.as_bytes())),
         request: shown(&exchange.request),
         status,
@@ -149,13 +168,14 @@ pub async fn list_calls(pool: &AnyPool, transfer: &str) -> Result<Vec<Call>, sql
     let rows = sqlx::query(sql).bind(transfer).fetch_all(pool).await?;
     rows.iter()
         .map(|row| {
-            let messages: String = row.try_get("exchanges")?;
+            let kept: String = row.try_get("exchanges")?;
+            let kept: Vec<Kept> = serde_json::from_str(&kept).unwrap_or_default();
             Ok(Call {
                 operation: row.try_get("operation")?,
                 attempt_id: row.try_get("attempt_id")?,
                 rail: row.try_get("rail")?,
                 result: row.try_get("result")?,
-                messages: serde_json::from_str(&messages).unwrap_or_default(),
+                messages: kept.into_iter().map(Message::from).collect(),
                 created_at: Moment::from_micros(row.try_get("created_at")?),
             })
         })

@@ -307,20 +307,22 @@ pub async fn deliveries(
     let status = filter("status", query.status, Status::iter().map(Status::as_str))?;
     let event_type = events::named("event_type", query.event_type.as_deref())?.replace('.', "_");
     let (merchant, env) = caller.owner();
-    let owner = outbox::owner(merchant, env);
-    if let Some(id) = &page.starting_after
-        && sql::find_delivery(app.db.pool(), &owner, id).await?.is_none()
-    {
-        return Err(PageQuery::unknown_cursor());
-    }
+    let before = match page.starting_after.as_deref() {
+        Some(id) => {
+            let found =
+                sql::find_delivery(app.db.pool(), &outbox::owner(merchant, env), id).await?;
+            Some(found.ok_or_else(PageQuery::unknown_cursor)?.id)
+        }
+        None => None,
+    };
     let filter = sql::Filter {
         endpoint_id: query.endpoint_id.unwrap_or_default(),
         status,
         event_type,
-        before: page.starting_after.unwrap_or_else(|| "~".into()),
+        before,
         limit,
     };
-    let found = sql::list_deliveries(app.db.pool(), &owner, &filter).await?;
+    let found = sql::list_deliveries(app.db.pool(), (merchant, env), &filter).await?;
     Ok(Page::of(found.iter().map(DeliveryView::of).collect(), limit).into_response())
 }
 

@@ -7,7 +7,7 @@ use sqlx::AnyPool;
 
 use crate::clock::Moment;
 use crate::db::Db;
-use crate::id::DeliveryId;
+use crate::id::{DeliveryId, EndpointId, Id as _};
 use crate::retention::Portion;
 
 /// Deletes some deliveries that nobody makes, because their endpoints are switched off, made before
@@ -63,15 +63,17 @@ pub(super) async fn sweep_endpoint(
     endpoint: &str,
     portion: Portion,
 ) -> Result<Option<Duration>, sqlx::Error> {
+    let number = EndpointId::from_text(endpoint.to_owned()).number();
     for sql in [
         "DELETE FROM webhook_queue WHERE delivery_id IN (SELECT delivery_id FROM webhook_queue \
-         WHERE endpoint_id = $1 LIMIT $2)",
+         WHERE endpoint_id = $1 AND $2 = $2 LIMIT $3)",
         "DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries \
-         WHERE endpoint_id = $1 ORDER BY id LIMIT $2)",
+         WHERE endpoint_number = $2 AND endpoint_id = $1 ORDER BY id_number, id LIMIT $3)",
     ] {
         let mut tx = db.write().await?;
         let begun = Instant::now();
-        let deleted = sqlx::query(sql).bind(endpoint).bind(portion.rows()).execute(tx.conn());
+        let query = sqlx::query(sql).bind(endpoint).bind(number).bind(portion.rows());
+        let deleted = query.execute(tx.conn());
         let deleted = deleted.await?.rows_affected();
         tx.commit().await?;
         if deleted > 0 {

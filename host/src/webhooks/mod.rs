@@ -3,6 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `model` | endpoints, deliveries, what follows from an attempt; pure |
+//! | `bodies` | what deliveries send |
 //! | `lanes` | whose delivery is made next; pure |
 //! | `deliver` | the loop that makes deliveries |
 //! | `record` | writing down what came of one |
@@ -21,6 +22,7 @@
 //! has read it before is waited for, and a sweeper leaves it alone for longer than that takes. What
 //! a host that dies leaves of it is found by that row.
 
+mod bodies;
 pub mod deliver;
 mod endpoints;
 pub mod http;

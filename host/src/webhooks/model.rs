@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::env::Env;
-use crate::id::{DeliveryId, EndpointId, MerchantId};
+use crate::id::{DeliveryId, EndpointId, EventId, MerchantId};
 use crate::outbound::Answer;
 
 /// Where a merchant wants to hear of events. Secrets are sealed.
@@ -101,11 +101,9 @@ pub struct Delivery {
     /// The endpoint that hears of it.
     pub endpoint_id: EndpointId,
     /// The id of the event that it tells; none for a test.
-    pub event_id: Option<String>,
+    pub event_id: Option<EventId>,
     /// The event's name in the endpoint's spelling.
     pub event_type: String,
-    /// What is sent.
-    pub body: String,
     /// Whether it only tries the endpoint out.
     pub is_test: bool,
     /// The delivery that it repeats.

@@ -22,13 +22,16 @@ pub(super) async fn replay(app: &App, caller: &Caller, id: &str) -> Result<Deliv
     if !endpoint.is_active {
         return Err(Problem::new(ErrorCode::WebhookEndpointInactive));
     }
+    // The event may be swept before this one.
+    let body = sql::find_body(&app.db, &owner, id).await?.ok_or_else(missing)?;
     let again = NewDelivery {
         id: app.ids.id(),
         owner: owner.clone(),
+        owner_number: merchant.owner_number(env),
         endpoint_id: earlier.endpoint_id,
         event_id: earlier.event_id,
         event: earlier.event_type,
-        body: earlier.body,
+        own_body: Some(body),
         is_test: earlier.is_test,
         replayed_from: Some(earlier.id.to_string()),
         created_at: app.now(),

@@ -14,8 +14,9 @@ use crate::db::lookup::Lookup;
 use crate::db::{Db, Engine};
 use crate::env::Env;
 use crate::events::outbox::{Ready, owner};
-use crate::id::{DeliveryId, EndpointId, Id as _, MerchantId};
+use crate::id::{DeliveryId, EndpointId, EventId, Id as _, MerchantId};
 
+use super::bodies::{self, Source};
 use super::lanes::{First, Hungry};
 use super::model::{Delivery, Endpoint, OldSecret, Status};
 
@@ -28,6 +29,7 @@ pub(super) static ENDPOINTS: Table<Endpoint> = Table {
     fixed: &[
         text("id", |endpoint| endpoint.id.as_str().into()),
         text("owner", |endpoint| owner(&endpoint.merchant_id, endpoint.env).into()),
+        int("owner_number", |endpoint| endpoint.merchant_id.owner_number(endpoint.env).into()),
         text("merchant_id", |endpoint| endpoint.merchant_id.as_str().into()),
         text("env", |endpoint| endpoint.env.as_str().into()),
         int("is_ordered", |endpoint| endpoint.is_ordered.into()),
@@ -285,12 +287,12 @@ pub(super) struct Filter {
     pub status: String,
     /// In the spelling without dots.
     pub event_type: String,
-    /// Before this id.
-    pub before: String,
+    /// Before this one.
+    pub before: Option<DeliveryId>,
     pub limit: i64,
 }
 
-const DELIVERY_COLUMNS: &str = "d.id, d.endpoint_id, d.event_id, d.event_type, d.body, d.is_test, \
+const DELIVERY_COLUMNS: &str = "d.id, d.endpoint_id, d.event_id, d.event_type, d.is_test, \
     d.replayed_from_id, d.status, d.attempts, d.response_status, d.response_body, \
     d.error_message, d.next_attempt_at, d.delivered_at, d.created_at";
 
@@ -306,31 +308,40 @@ const WAITING: &str = "FROM webhook_endpoints e CROSS JOIN webhook_queue q \
 /// A page of an owner's deliveries, newest first.
 pub(super) async fn list_deliveries(
     pool: &AnyPool,
-    owner: &str,
+    (merchant, env): (&MerchantId, Env),
     filter: &Filter,
 ) -> Result<Vec<Delivery>, sqlx::Error> {
     let is_in = |status: Status| filter.status == status.as_str();
+    let number = |id: &str| EndpointId::from_text(id.to_owned()).number();
     // By whatever leads to the fewest.
-    let which = if is_in(Status::Pending) || is_in(Status::Failed) {
-        format!("{WAITING} e.owner = $1 AND d.id < $2 AND ($3 = '' OR e.id = $3)")
+    let (which, number) = if is_in(Status::Pending) || is_in(Status::Failed) {
+        let of_owner = "e.owner_number = $7 AND e.owner = $1";
+        let which = format!("{WAITING} {of_owner} AND ($3 = '' OR e.id = $3)");
+        (which, merchant.owner_number(env))
     } else if filter.endpoint_id.is_empty() {
-        format!("{DELIVERIES} d.owner = $1 AND d.id < $2 AND $3 = ''")
+        let of_owner = "d.owner_number = $7 AND d.owner = $1";
+        (format!("{DELIVERIES} {of_owner} AND $3 = ''"), merchant.owner_number(env))
     } else {
-        format!("{DELIVERIES} e.owner = $1 AND d.endpoint_id = $3 AND d.id < $2")
+        let of_endpoint = "d.endpoint_number = $7 AND d.endpoint_id = $3";
+        (format!("{DELIVERIES} {of_endpoint} AND e.owner = $1"), number(&filter.endpoint_id))
     };
     let sql = format!(
-        "SELECT {DELIVERY_COLUMNS} {which} AND ($4 = '' OR d.status = $4) \
-         AND ($5 = '' OR REPLACE(d.event_type, '.', '_') = $5) ORDER BY d.id DESC LIMIT $6"
+        "SELECT {DELIVERY_COLUMNS} {which} AND d.id_number <= $8 AND d.id < $2 \
+         AND ($4 = '' OR d.status = $4) AND ($5 = '' OR REPLACE(d.event_type, '.', '_') = $5) \
+         ORDER BY d.id_number DESC, d.id DESC LIMIT $6"
     );
+    let before = filter.before.as_ref();
     let query = sqlx::query::<sqlx::Any>(sqlx::AssertSqlSafe(sql))
         // Planned each time, for these values: a plan for any would read what others have, too.
         .persistent(false)
-        .bind(owner)
-        .bind(filter.before.as_str())
+        .bind(owner(merchant, env))
+        .bind(before.map_or("~", DeliveryId::as_str))
         .bind(filter.endpoint_id.as_str())
         .bind(filter.status.as_str())
         .bind(filter.event_type.as_str())
-        .bind(filter.limit + 1);
+        .bind(filter.limit + 1)
+        .bind(number)
+        .bind(before.map_or(i64::MAX, DeliveryId::number));
     query.fetch_all(pool).await?.iter().map(delivery).collect()
 }
 
@@ -345,6 +356,23 @@ pub(super) async fn find_delivery(
     query.fetch_optional(pool).await?.as_ref().map(delivery).transpose()
 }
 
+/// What a delivery of an owner carries; none where it or its event is not there.
+pub(super) async fn find_body(
+    db: &Db,
+    owner: &str,
+    id: &str,
+) -> Result<Option<String>, sqlx::Error> {
+    let sql = format!(
+        "SELECT {} FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id \
+         {} WHERE d.owner = $1 AND d.id = $2",
+        bodies::COLUMNS,
+        bodies::EVENT
+    );
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(owner).bind(id);
+    let Some(row) = query.fetch_optional(db.pool()).await? else { return Ok(None) };
+    Ok(bodies::bodies(db, vec![Source::of(&row)?]).await?.pop().flatten())
+}
+
 fn delivery(row: &AnyRow) -> Result<Delivery, sqlx::Error> {
     let text = |column| row.try_get::<String, _>(column);
     let int = |column| row.try_get::<i64, _>(column);
@@ -353,9 +381,8 @@ fn delivery(row: &AnyRow) -> Result<Delivery, sqlx::Error> {
     Ok(Delivery {
         id: DeliveryId::from_text(text("id")?),
         endpoint_id: EndpointId::from_text(text("endpoint_id")?),
-        event_id: row.try_get("event_id")?,
+        event_id: row.try_get::<Option<String>, _>("event_id")?.map(EventId::from_text),
         event_type: text("event_type")?,
-        body: text("body")?,
         is_test: int("is_test")? != 0,
         replayed_from_id: row.try_get("replayed_from_id")?,
         status: text("status")?,
@@ -465,17 +492,21 @@ pub(super) async fn claim_deliveries(
     } else {
         let these = db.engine().among("q.delivery_id", "$1");
         let sql = format!(
-            "SELECT d.id, d.event_type, d.body, d.attempts, d.is_test, q.fence, e.updated_at \
+            "SELECT d.id, d.attempts, d.is_test, q.fence, e.updated_at, {} \
              FROM webhook_queue q JOIN webhook_deliveries d ON d.id = q.delivery_id \
-             JOIN webhook_endpoints e ON e.id = q.endpoint_id \
-             WHERE {these} ORDER BY q.due_at, d.id"
+             JOIN webhook_endpoints e ON e.id = q.endpoint_id {} \
+             WHERE {these} ORDER BY q.due_at, d.id",
+            bodies::COLUMNS,
+            bodies::EVENT
         );
         let query = sqlx::query(sqlx::AssertSqlSafe(sql));
         query.bind(serde_json::Value::from(claimed).to_string()).fetch_all(tx.conn()).await?
     };
     tx.commit().await?;
     let until = now.after(lease.saturating_sub(2 * limits::WEBHOOK_EXCHANGE_MAX));
-    rows.iter().map(|row| ready(row, endpoint, until)).collect()
+    let sources = rows.iter().map(Source::of).collect::<Result<_, _>>()?;
+    let made = rows.iter().zip(bodies::bodies(db, sources).await?);
+    made.filter_map(|(row, body)| ready(row, (endpoint, until), body).transpose()).collect()
 }
 
 /// Gives claims back of which nothing came.
@@ -495,18 +526,30 @@ pub(super) async fn release_deliveries(db: &Db, claimed: &[Ready]) -> Result<(),
     tx.commit().await
 }
 
-fn ready(row: &AnyRow, endpoint: &EndpointId, until: Moment) -> Result<Ready, sqlx::Error> {
-    Ok(Ready {
-        id: DeliveryId::from_text(row.try_get("id")?),
+/// A claimed delivery, unless nobody knows here what it sends: it is tried once more when the claim
+/// has run out, by a host that may be of a later build.
+fn ready(
+    row: &AnyRow,
+    (endpoint, until): (&EndpointId, Moment),
+    body: Option<String>,
+) -> Result<Option<Ready>, sqlx::Error> {
+    let id = DeliveryId::from_text(row.try_get("id")?);
+    let Some(body) = body else {
+        let why = "its event is not there or cannot be shown";
+        tracing::error!(delivery.id = %id, why, "not delivered now");
+        return Ok(None);
+    };
+    Ok(Some(Ready {
+        id,
         endpoint_id: endpoint.clone(),
         event: row.try_get("event_type")?,
-        body: row.try_get("body")?,
+        body,
         attempts: row.try_get("attempts")?,
         is_test: row.try_get::<i64, _>("is_test")? != 0,
         fence: row.try_get("fence")?,
         version: row.try_get("updated_at")?,
         until,
-    })
+    }))
 }
 
 /// Gives back every lease, so that deliveries need not wait for them to run out. Only for a

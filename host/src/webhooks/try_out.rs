@@ -37,19 +37,21 @@ pub(super) async fn try_out(app: &App, endpoint: Endpoint) -> Result<WebhookTest
             "bank_code": "058",
             "timestamp": now,
         },
-    });
+    })
+    .to_string();
     let delivery = NewDelivery {
         id: app.ids.id(),
         owner: owner(&endpoint.merchant_id, endpoint.env),
+        owner_number: endpoint.merchant_id.owner_number(endpoint.env),
         endpoint_id: endpoint.id.clone(),
         event_id: None,
         event: EVENT.to_owned(),
-        body: body.to_string(),
+        own_body: Some(body.clone()),
         is_test: true,
         replayed_from: None,
         created_at: now,
     };
-    let ready = delivery.ready(endpoint.updated_at.micros());
+    let ready = delivery.ready(body, endpoint.updated_at.micros());
     let answer = send(app, &open(app, endpoint)?, &ready).await;
     // A test is not repeated: whoever made it sees what came of it.
     let status = if answer.is_good() { Status::Delivered } else { Status::GivingUp };

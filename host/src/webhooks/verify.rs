@@ -38,8 +38,9 @@ const OF_DELIVERIES: Check = Check {
     name: OF_ALL.name,
     means: OF_ALL.means,
     finds: "SELECT d.id FROM {deliveries} LEFT JOIN webhook_endpoints e ON e.id = d.endpoint_id \
-            LEFT JOIN events v ON v.merchant_id = e.merchant_id AND v.env = e.env \
-            AND v.id = d.event_id AND v.body IS NOT NULL \
+            LEFT JOIN events v ON v.owner_number = e.owner_number \
+            AND v.id_number = d.event_number AND v.id = d.event_id \
+            AND v.merchant_id = e.merchant_id AND v.env = e.env AND v.body IS NOT NULL \
             WHERE d.is_test = 0 AND v.id IS NULL AND (d.event_id >= '{kept}' \
             OR (d.replayed_from_id IS NULL AND d.id >= '{kept delivery}'))",
 };
@@ -236,7 +237,8 @@ async fn missing_deliveries(
     let sql = "SELECT v.id, v.type, e.id, e.events FROM events v JOIN webhook_endpoints e \
                ON e.owner = v.merchant_id || '/' || v.env AND e.is_active = 1 \
                AND e.deleted_at IS NULL AND v.created_at > e.updated_at + $1 \
-               LEFT JOIN webhook_deliveries d ON d.event_id = v.id AND d.endpoint_id = e.id \
+               LEFT JOIN webhook_deliveries d ON d.event_number = v.id_number \
+               AND d.event_id = v.id AND d.endpoint_id = e.id \
                WHERE v.body IS NOT NULL AND v.created_at > $2 AND d.id IS NULL \
                AND {fresh events v}";
     let left_alone = i64::try_from(LEFT_ALONE.as_micros()).unwrap_or_default();

@@ -119,7 +119,7 @@ impl DeliveryView {
             object: "webhook_delivery",
             id: delivery.id.to_string(),
             endpoint_id: delivery.endpoint_id.to_string(),
-            event_id: delivery.event_id.clone(),
+            event_id: delivery.event_id.as_ref().map(ToString::to_string),
             event_type: delivery.event_type.clone(),
             status: delivery.status.clone(),
             attempts: delivery.attempts,

@@ -18,6 +18,7 @@ pub mod native;
 mod rounds;
 mod statement;
 mod watch;
+mod written;
 
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -41,6 +42,7 @@ pub use native::Native;
 pub use rounds::{Rounds, Shared};
 use watch::Watch;
 pub use watch::{Moves, REPLACED};
+pub use written::Written;
 
 /// Which database this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -324,7 +326,7 @@ pub(super) struct Link<'a> {
 }
 
 impl Link<'_> {
-    /// The link's hash: SHA-256 over its fields and the hash before, as hexadecimal.
+    /// The link's hash: SHA-256 over its fields and the hash before, in base64.
     #[must_use]
     pub(super) fn hash(&self) -> String {
         let mut hash = Sha256::new();
@@ -334,7 +336,7 @@ impl Link<'_> {
         hash.update(self.seq.to_be_bytes());
         hash.update(self.journal);
         hash.update(self.balance_after_minor.to_be_bytes());
-        hex::encode(hash.finalize())
+        BASE64_URL_SAFE_NO_PAD.encode(hash.finalize())
     }
 }
 

@@ -22,9 +22,10 @@ use crate::db::Engine;
 use crate::ledger::verify::{Check, Faults, Fresh, StoredJournal, These, Walk, fill_in};
 use crate::rails::RecipientFields;
 use crate::recipients::verify::has_account;
+use crate::rules::tariff::{self, Tariff};
 
 use super::event_body;
-use super::model::Payout;
+use super::model::{Costs, Payout};
 use super::sql;
 
 use counters::Counted;
@@ -328,7 +329,7 @@ pub async fn verify(
             let id = payout.id.as_str();
             let mut told = portion.events.remove(id).unwrap_or_default();
             let booked = portion.booked.get(id).map_or(&[][..], Vec::as_slice);
-            check_price(payout, faults);
+            check_price(payout, portion.tariffs.get(&payout.tariff), faults);
             // What was made before the anchor has its key from then.
             let is_made = portion.made.contains(id);
             let answered = if is_made { replies.check_key(payout, faults) } else { None };
@@ -378,6 +379,7 @@ const TOUCHED: &str = "SELECT p.id FROM payouts p WHERE {fresh payouts p} \
 struct Portion {
     these: These,
     payouts: Vec<Payout>,
+    tariffs: HashMap<String, Tariff>,
     /// Those that were made in one of the batches that are looked at.
     made: BTreeSet<String>,
     events: HashMap<String, Vec<StoredEvent>>,
@@ -392,11 +394,20 @@ impl Portion {
         looked: Looked<'_>,
         these: These,
     ) -> Result<Self, sqlx::Error> {
-        let query = these.query("SELECT * FROM payouts WHERE {these id} ORDER BY id");
+        let query = these.query(&format!(
+            "SELECT p.*, {} FROM payouts p LEFT JOIN tariffs t ON t.id = p.tariff \
+             WHERE {{these p.id}} ORDER BY p.id",
+            tariff::COLUMNS
+        ));
         let rows = query.fetch_all(&mut *db).await?;
         let payouts: Vec<Payout> = rows.iter().map(sql::payout).collect::<Result<_, _>>()?;
-        let mut made = BTreeSet::new();
+        let (mut made, mut tariffs) = (BTreeSet::new(), HashMap::new());
         for (row, payout) in rows.iter().zip(&payouts) {
+            if let (false, Some(tariff)) =
+                (tariffs.contains_key(&payout.tariff), Tariff::read(row)?)
+            {
+                tariffs.insert(payout.tariff.clone(), tariff);
+            }
             if looked.fresh.contains(row.try_get("batch_id")?) {
                 made.insert(payout.id.to_string());
             }
@@ -408,15 +419,20 @@ impl Portion {
             conversions: funding::conversions(db, &these).await?,
             these,
             payouts,
+            tariffs,
             made,
         })
     }
 }
 
 /// The price, line by line, comes to the fee, the tax and the levy.
-fn check_price(payout: &Payout, faults: &mut Faults) {
-    let costs = super::model::Costs::of(payout.costs.amount, &payout.pricing);
-    if costs.ok() != Some(payout.costs) {
+fn check_price(payout: &Payout, tariff: Option<&Tariff>, faults: &mut Faults) {
+    let Some(tariff) = tariff.filter(|tariff| tariff.is_genuine()) else {
+        let what = format!("payout {} has a tariff that was changed or is gone", payout.id);
+        return faults.add("payout-price", what);
+    };
+    let costs = Costs::of(payout.costs.amount, (tariff, &payout.charges));
+    if tariff.lines.len() != payout.charges.len() || costs.ok() != Some(payout.costs) {
         let what = format!("payout {} costs something else than its price says", payout.id);
         faults.add("payout-price", what);
     }

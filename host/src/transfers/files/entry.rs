@@ -142,7 +142,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         let with = Writes { rows, fence: Some(self.fence()), beside: Some(file.door()) };
         let joined = self.feature.commit(&self.object, step, with).await;
         if let (Ok(_), Some(moves)) = (&joined, moves) {
-            route.note_written(moves);
+            route.written().note(moves);
         }
         match joined {
             Ok(_) if self.order.env == Env::Live => Ok(()),
