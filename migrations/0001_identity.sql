@@ -18,7 +18,7 @@ CREATE TABLE merchants (
     name         TEXT NOT NULL,
     country      TEXT NOT NULL,
     timezone     TEXT NOT NULL,
-    -- Those of before that days may still be counted in: [[name, until], ...].
+    -- Those that it had in the last week, oldest first: [[name, until], ...].
     former_timezones TEXT NOT NULL,
     status       TEXT NOT NULL CHECK (status IN ('active', 'suspended', 'closed')),
     settings     TEXT NOT NULL,

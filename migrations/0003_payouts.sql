@@ -83,7 +83,8 @@ CREATE INDEX batches_under_way ON batches (id) WHERE completed_at IS NULL;
 -- most payouts are in. Indexes name them instead of the status, so that a payout on its way from
 -- queued to paid moves in no index. What changes stands together, at the end: of a new version
 -- PostgreSQL logs what lies between the first byte that differs from the old one's and the last.
--- charges are the amounts of the tariff's lines. owner_number and id_number are as in events. sender and resolution are sealed.
+-- charges is [amount_minor, ...], one for each line of the tariff. owner_number and id_number are as
+-- in events. sender and resolution are sealed.
 CREATE TABLE payouts (
     id                 TEXT PRIMARY KEY,
     merchant_id        TEXT NOT NULL,
@@ -215,7 +216,8 @@ CREATE INDEX transfers_due ON transfers (route_id, stage, merchant_id, due_at);
 CREATE INDEX transfers_unrouted ON transfers (route_id, unrouted_since)
     WHERE unrouted_since IS NOT NULL;
 
--- Every call of a rail about a payment, redacted: the evidence in its timeline.
+-- Every call of a rail about a payment, redacted: the evidence in its timeline. exchanges is
+-- [[to, request, status, response, failure, duration_ms], ...].
 CREATE TABLE rail_calls (
     transfer_id TEXT NOT NULL,
     id          TEXT NOT NULL,

@@ -1,6 +1,6 @@
 -- Where merchants want to hear of events. owner is merchant and environment in one, the key by
--- which the writer finds who listens, and owner_number what their events are found by. Secrets are sealed; old_secrets is an array of
--- those that were replaced and until when each counts.
+-- which the writer finds who listens; owner_number follows from it, as in events. Secrets are sealed;
+-- old_secrets is an array of those that were replaced and until when each counts.
 CREATE TABLE webhook_endpoints (
     id                   TEXT PRIMARY KEY,
     owner                TEXT NOT NULL,
@@ -26,8 +26,9 @@ CREATE INDEX webhook_endpoints_by_owner ON webhook_endpoints (owner, id);
 -- Those whose deliveries are being taken away.
 CREATE INDEX webhook_endpoints_deleted ON webhook_endpoints (id) WHERE deleted_at IS NOT NULL;
 
--- An event for one endpoint. The numbers follow from ids and from the owner (see events). body is what is sent, where that does not follow from the event: of a
--- test, which has none, and of a replay, which may be there for longer.
+-- An event for one endpoint. body is what is sent, where that does not follow from the event: a test
+-- has none, and a replay may outlive its. event_number, endpoint_number and id_number follow from
+-- the ids, and owner_number from the owner, as in events.
 CREATE TABLE webhook_deliveries (
     id               TEXT PRIMARY KEY,
     owner            TEXT NOT NULL,

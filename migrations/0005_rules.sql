@@ -17,8 +17,8 @@ CREATE TABLE rule_packs (
 );
 CREATE INDEX rule_packs_by_digest ON rule_packs (digest);
 
--- What very many payouts were charged by: the pack, and [kind, label] of each line. The id follows
--- from the rest.
+-- Who priced payouts, and what the lines of their prices are: the pack, and [[kind, label], ...]. The
+-- amounts stand with each payout. It is the same for very many, and its id follows from the rest.
 CREATE TABLE tariffs (
     id      TEXT PRIMARY KEY,
     pack    TEXT NOT NULL,

@@ -8,6 +8,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use crate::live::with_bank;
+use crate::packs::restart;
 use crate::test_host::{
     Answer, DESK_TOKEN, Engine, OPERATOR_TOKEN, SOMEBODY_WAITS, TestHost, naira, unique, with_host,
     with_host_configured,
@@ -126,6 +127,31 @@ async fn a_large_credit_takes_two_who_ask_for_the_same(
         let debit = format!("wallets/{wallet}/debit");
         assert_eq!(move_by(DESK_TOKEN, &debit, CREDIT + 1).await.status, 202);
         assert_eq!(move_by(OPERATOR_TOKEN, &debit, CREDIT + 1).await.status, 200);
+    })
+    .await;
+}
+
+/// A request is not left behind where one person is enough by now.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_carried_out_is_asked_for_no_more(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host_configured(engine, two_people, async |host| {
+        let path = format!("merchants/{}", host.merchant.id);
+        let limits = |daily: &str| json!({ "limits": { "NGN": { "daily_minor": daily } } });
+        let change = async |host: &TestHost, daily: &str| {
+            let body = limits(daily);
+            ask(host, OPERATOR_TOKEN, (Method::PATCH, &path), body).await.ok().status
+        };
+        assert_eq!(change(host, "100000").await, 202);
+        restart(host, |_| {}).await;
+        host.advance(1);
+        // What somebody else has asked for stays.
+        assert_eq!(change(host, "200000").await, 200);
+        assert_eq!(host.count("SELECT COUNT(*) FROM approval_requests").await, 1);
+        assert_eq!(change(host, "100000").await, 200);
+        assert_eq!(host.count("SELECT COUNT(*) FROM approval_requests").await, 0);
     })
     .await;
 }

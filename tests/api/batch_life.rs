@@ -118,6 +118,43 @@ async fn what_has_not_left_is_taken_back(
     .await;
 }
 
+/// Nobody is asked about a batch of which nothing is left, whether or not it was set aside.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_whose_rows_were_all_taken_out_waits_for_nobody(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let payroll = Payroll::new(host).await;
+        payroll.set(json!({ "batch_approval_threshold_minor": { "NGN": "1" } })).await;
+        let completed = "SELECT COUNT(*) FROM events WHERE type = 'batch.completed'";
+        for (round, is_held) in [(0_u32, false), (1, true)] {
+            let rows = (10 * round..10 * round + 2).map(row).collect::<Vec<_>>();
+            let id = payroll.make(rows).await.ok().id();
+            if is_held {
+                payroll.decide(OPERATOR_TOKEN, "hold", &id).await.ok();
+            }
+            let items = payroll.get(&format!("{id}/items")).await.ok();
+            for item in items.json["data"].as_array().expect("items") {
+                let path = format!("/v1/payouts/{}/cancel", item["id"].as_str().expect("an id"));
+                let reason = Some(json!({ "reason": "left the company" }));
+                host.send(Method::POST, &path, &payroll.key, &[], reason).await.ok();
+            }
+            payroll.until(&id, "cancelled").await;
+            host.until_count(completed, i64::from(round) + 1).await;
+            let ended = payroll.get(&id).await.ok().json;
+            assert_eq!(ended["status_counts"], json!({ "cancelled": 2 }));
+            assert_ne!(ended["completed_at"], json!(null));
+            assert_eq!(ended["approved_at"], json!(null));
+            let approved = payroll.decide(OPERATOR_TOKEN, "approve", &id).await;
+            assert_eq!(approved.refused(), (409, "state_conflict"));
+        }
+        let listed = host.admin(Method::GET, "batches?status=awaiting_approval", json!(null)).await;
+        assert_eq!(listed.ok().json["data"], json!([]));
+    })
+    .await;
+}
+
 fn again(row: Value) -> Value {
     with(row, json!({ "allow_duplicate": true }))
 }

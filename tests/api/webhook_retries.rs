@@ -98,6 +98,56 @@ async fn what_arrives_late_has_arrived(#[values(Engine::Sqlite, Engine::Postgres
     .await;
 }
 
+/// What is sent follows from the event and its payout: as long as that cannot be read, nothing is,
+/// and then the very same.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_told_now_is_told_later(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_receiver(engine, async |host, receiver| {
+        let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+        receiver.behave("/a", Manner::status(500));
+        host.pay("paid", naira(100_000)).await.ok();
+        until_tried(host, &id, 1).await;
+        let sql = "SELECT charges FROM payouts";
+        let kept: String =
+            sqlx::query_scalar(sql).fetch_one(host.app().db.pool()).await.expect("charges");
+        host.run(&["UPDATE payouts SET charges = '{'".to_owned()]).await;
+        receiver.behave("/a", Manner::status(200));
+        host.advance(6);
+        let put_off = format!(
+            "SELECT COUNT(*) FROM webhook_queue WHERE lease_until = 0 AND due_at > {}",
+            host.clock.now().after(Duration::from_secs(300)).micros()
+        );
+        host.until_count(&put_off, 1).await;
+        assert_eq!(receiver.got("/a").len(), 1);
+        host.run(&[format!("UPDATE payouts SET charges = '{kept}'")]).await;
+        host.advance(600);
+        let delivery = until_all(host, &id, (1, "delivered")).await.remove(0);
+        assert_eq!(delivery["attempts"], 2);
+        let got = receiver.until("/a", 2).await;
+        assert_eq!(got[0].bytes, got[1].bytes);
+        // What cannot be told for days never is, and says why.
+        receiver.behave("/a", Manner::status(500));
+        host.pay("paid", naira(100_001)).await.ok();
+        until(host, "status=failed", |found| found.len() == 1).await;
+        host.run(&["UPDATE payouts SET charges = '{'".to_owned()]).await;
+        host.advance(4 * 86_400);
+        let given_up = until(host, "status=giving_up", |found| found.len() == 1).await.remove(0);
+        assert_eq!(
+            (&given_up["attempts"], &given_up["next_attempt_at"]),
+            (&json!(2), &Value::Null)
+        );
+        let why = given_up["error_message"].as_str().expect("a reason");
+        assert!(why.contains("cannot be read"), "{why}");
+        host.until_count("SELECT COUNT(*) FROM webhook_queue", 0).await;
+        assert_eq!(receiver.got("/a").len(), 3);
+        host.run(&[format!("UPDATE payouts SET charges = '{kept}'")]).await;
+    })
+    .await;
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_mean_what_they_say_and_nobody_is_sent_elsewhere(

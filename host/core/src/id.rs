@@ -19,9 +19,9 @@ use crate::env::Env;
 
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// Bits of an id, from its end: those that nobody can guess, and before them those of a fraction of
-/// the millisecond that the others say.
+/// The lowest bits of an id: random ones.
 const RANDOM_BITS: u32 = 62;
+/// Those above them: the fraction of a millisecond. The others are milliseconds since 1970.
 const FRACTION_BITS: u32 = 12;
 /// Characters of the part of an id that follows its prefix.
 pub const BODY_LENGTH: usize = 24;
@@ -69,11 +69,18 @@ macro_rules! ids {
                 Moment::from_micros(millis.saturating_mul(1000))
             }
 
-            /// When it was made, as precisely as ids say. Of two ids of a kind the lower number comes
-            /// first; where different hosts made both at once, their texts decide.
+            /// When it was made, in 4096ths of a millisecond, for indexes: ids of a kind are in the
+            /// order of their numbers. Where different hosts have made two at once these are the
+            /// same, and the texts decide.
             #[must_use]
             pub fn number(&self) -> i64 {
-                let number = decode(self.0.get($prefix.len()..).unwrap_or_default());
+                Self::number_of(&self.0)
+            }
+
+            /// The same of a text that may be such an id; 0 of one that is none.
+            #[must_use]
+            pub fn number_of(text: &str) -> i64 {
+                let number = decode(text.get($prefix.len()..).unwrap_or_default());
                 i64::try_from(number >> RANDOM_BITS).unwrap_or(i64::MAX)
             }
 
@@ -148,10 +155,12 @@ ids! {
 }
 
 impl MerchantId {
-    /// What is a merchant's in an environment, as a number that hardly any other shares.
+    /// A number for a merchant in one environment, for indexes: its random bits, and 1 for live. Two
+    /// may have the same, so that a query compares the ids as well.
     #[must_use]
     pub fn owner_number(&self, env: Env) -> i64 {
-        let random = decode(self.0.get(1..).unwrap_or_default()) & ((1 << RANDOM_BITS) - 1);
+        let body = self.0.get(Self::PREFIX.len()..).unwrap_or_default();
+        let random = decode(body) & ((1 << RANDOM_BITS) - 1);
         i64::try_from(random << 1).unwrap_or_default() | i64::from(env == Env::Live)
     }
 }

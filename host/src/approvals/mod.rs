@@ -255,13 +255,16 @@ pub struct Request {
 /// written.
 pub async fn agree(app: &App, actor: &Actor, asked: Asked<'_>) -> Result<Verdict, Problem> {
     let people = asked.people;
-    if people <= 1 {
-        return Ok(Verdict::Go(Agreement { people, ..Agreement::default() }));
-    }
     let now = app.now();
     let place = place(asked.action, asked.subject.1);
     let known = sql::get(app.db.pool(), &place).await?;
     let wanted = asked.wanted.to_string();
+    if people <= 1 {
+        // It took more when somebody asked for it.
+        let same = known.as_ref().filter(|it| it.wanted == wanted).map(taken_away);
+        let (rows, guards) = same.into_iter().unzip();
+        return Ok(Verdict::Go(Agreement { rows, guards, others: Vec::new(), people }));
+    }
     let same = known.as_ref().filter(|it| it.expires_at > now && it.wanted == wanted);
     let votes = same.map_or(&[][..], |same| &same.votes);
     let (mut votes, mut guards) = standing(app, votes, (asked.act, asked.merchant)).await?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
+use serde_tuple::{Deserialize_tuple, Serialize_tuple};
 use utoipa::ToSchema;
 
 use crate::clock::Moment;
@@ -56,8 +57,18 @@ impl MerchantStatus {
     }
 }
 
-/// For how long a former timezone is known: longer than what is counted by day.
+/// For how long a former timezone is remembered. What a day has used up is counted for two days;
+/// what is given back later finds nothing.
 const FORMER_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// A timezone that a merchant had; stored as an array of its fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize_tuple, Deserialize_tuple)]
+pub struct FormerTimezone {
+    /// Its IANA name.
+    pub name: String,
+    /// When another one took its place, in microseconds.
+    pub until: i64,
+}
 
 /// A customer of the platform, with the settings that its payouts follow.
 #[derive(Clone, Debug)]
@@ -70,8 +81,8 @@ pub struct Merchant {
     pub country: String,
     /// The calendar by which its days and reports run.
     pub timezone: TimeZone,
-    /// Names of the calendars by which its days ran of late, each until when.
-    pub former_timezones: Vec<(String, i64)>,
+    /// Those by which they ran of late, oldest first.
+    pub former_timezones: Vec<FormerTimezone>,
     /// Whether it may act.
     pub status: MerchantStatus,
     /// What the operator has set.
@@ -86,20 +97,20 @@ impl Merchant {
     /// The calendar by which its days ran at an instant.
     #[must_use]
     pub fn timezone_at(&self, at: Moment) -> TimeZone {
-        // Oldest first.
-        let then = self.former_timezones.iter().find(|(_, until)| at.micros() < *until);
-        then.and_then(|(name, _)| TimeZone::get(name).ok()).unwrap_or_else(|| self.timezone.clone())
+        let then = self.former_timezones.iter().find(|former| at.micros() < former.until);
+        let then = then.and_then(|former| TimeZone::get(&former.name).ok());
+        then.unwrap_or_else(|| self.timezone.clone())
     }
 
     /// From now on its days run by another calendar.
-    pub fn move_days(&mut self, timezone: TimeZone, now: Moment) {
+    pub fn change_timezone(&mut self, timezone: TimeZone, now: Moment) {
         if timezone == self.timezone {
             return;
         }
         let since = now.before(FORMER_KEPT).micros();
-        self.former_timezones.retain(|(_, until)| *until >= since);
-        let left = self.timezone.iana_name().unwrap_or("UTC").to_owned();
-        self.former_timezones.push((left, now.micros()));
+        self.former_timezones.retain(|former| former.until >= since);
+        let name = self.timezone.iana_name().unwrap_or("UTC").to_owned();
+        self.former_timezones.push(FormerTimezone { name, until: now.micros() });
         self.timezone = timezone;
     }
 }

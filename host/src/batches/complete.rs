@@ -2,15 +2,18 @@
 //!
 //! The last of them may end anywhere: on any host, by a bank's message, or by a person. So nobody
 //! who ends a payout looks at its batch; every host looks for batches none of whose payouts is under
-//! way, and whoever comes first tells it.
+//! way, and whoever comes first tells it. Where they were all cancelled before anybody had decided
+//! about their batch, it is cancelled as well.
 
 use crate::app::App;
+use crate::approvals;
 use crate::config::limits;
 use crate::db;
 use crate::error::{ErrorCode, Problem};
 use crate::ledger::Command;
 
 use super::model::{Batch, Change, Counts};
+use super::review::ACTS_OF_SEVERAL;
 use super::sql;
 use super::view::BatchView;
 
@@ -28,6 +31,9 @@ pub async fn tell(app: App) {
 }
 
 async fn tell_all(app: &App) -> Result<(), Problem> {
+    for batch in sql::list_emptied(app.db.pool(), limits::BATCHES_ENDED_AT_ONCE).await? {
+        unless_changed(lapse(app, &batch).await)?;
+    }
     let ended = sql::list_ended(app.db.pool(), limits::BATCHES_ENDED_AT_ONCE).await?;
     if ended.is_empty() {
         return Ok(());
@@ -36,12 +42,27 @@ async fn tell_all(app: &App) -> Result<(), Problem> {
     let mut counts = sql::count(&app.db, &ids).await?;
     for batch in &ended {
         let counts = counts.remove(batch.id.as_str()).unwrap_or_default();
-        match complete(app, batch, &counts).await {
-            // Another host told it.
-            Err(problem) if problem.code() == ErrorCode::StateConflict => {}
-            other => other?,
-        }
+        unless_changed(complete(app, batch, &counts).await)?;
     }
+    Ok(())
+}
+
+/// Another host may have come first, or a person.
+fn unless_changed(done: Result<(), Problem>) -> Result<(), Problem> {
+    match done {
+        Err(problem) if problem.code() == ErrorCode::StateConflict => Ok(()),
+        other => other,
+    }
+}
+
+/// Nobody is asked any more about a batch of which nothing is left.
+async fn lapse(app: &App, batch: &Batch) -> Result<(), Problem> {
+    let now = app.now();
+    let after = batch.after(Change::Lapse, (None, now))?;
+    let event = after.event(app.ids.id(), (Change::Lapse.event(), now), None);
+    let command = Command::rows(vec![sql::BATCH_STATES.change(&after), event.row()]);
+    let command = command.guards([sql::version(batch)]);
+    app.writer.work(approvals::ending(command, ACTS_OF_SEVERAL, batch.id.as_str())).await?;
     Ok(())
 }
 

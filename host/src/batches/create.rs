@@ -25,7 +25,7 @@ use crate::ledger::{Command, Decided, Done, Effects, Reply, Reservation, replay}
 use crate::money::Minor;
 use crate::payouts::model::{Change, Payout, Status};
 use crate::payouts::request::NewPayout;
-use crate::payouts::{Deciding, Draft, Named, NewTariff, Verdict, compare, prepare};
+use crate::payouts::{Deciding, Draft, Named, Verdict, WithTariff, compare, prepare};
 use crate::recipients::account_hash;
 use crate::rules::{Action, Assignments, Ruling};
 
@@ -266,7 +266,7 @@ async fn submit(
     let mut payouts: HashMap<usize, Payout> = HashMap::new();
     let (mut indexes, mut commands) = (Vec::new(), Vec::with_capacity(drafts.len()));
     let mut seen: HashMap<String, usize> = HashMap::new();
-    let (mut changes_recipients, mut new_tariffs) = (false, Vec::new());
+    let (mut changes_recipients, mut with_tariffs) = (false, Vec::new());
     for (index, mut draft) in drafts {
         draft.change = if waits { Change::Draft } else { Change::Accept };
         let (row, paid) =
@@ -278,10 +278,10 @@ async fn submit(
         seen.insert(paid.to_owned(), index);
         let with = (row.allow_duplicate || first.is_some(), Moment::default());
         payouts.insert(index, draft.payout.clone());
-        let Deciding { command, changes_recipient, new_tariff, .. } =
+        let Deciding { command, changes_recipient, with_tariff, .. } =
             draft.deciding(app, caller, with).await?;
         changes_recipients |= changes_recipient;
-        new_tariffs.extend(new_tariff);
+        with_tariffs.extend(with_tariff);
         indexes.push(index);
         commands.push(command);
     }
@@ -311,7 +311,7 @@ async fn submit(
                 }
             }
             if matches!(made, Made::Batch(_)) {
-                new_tariffs.iter().for_each(NewTariff::note_written);
+                with_tariffs.iter().for_each(WithTariff::note_written);
             }
             if !waits {
                 app.transfers.wake();

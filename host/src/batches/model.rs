@@ -21,7 +21,7 @@ pub enum Stage {
     Approved,
     /// It was refused, with all its payouts.
     Rejected,
-    /// What had not left was taken back.
+    /// What had not left was taken back, by all at once or one by one.
     Cancelled,
 }
 
@@ -99,14 +99,16 @@ pub enum Change {
     Hold,
     /// The merchant takes back what has not left.
     Cancel,
+    /// All its payouts were cancelled one by one, before anybody decided.
+    Lapse,
     /// All its payouts have ended.
     Complete,
 }
 
 impl Change {
     /// Every change.
-    pub const ALL: [Self; 5] =
-        [Self::Approve, Self::Reject, Self::Hold, Self::Cancel, Self::Complete];
+    pub const ALL: [Self; 6] =
+        [Self::Approve, Self::Reject, Self::Hold, Self::Cancel, Self::Lapse, Self::Complete];
 
     /// The event that tells of it.
     #[must_use]
@@ -116,6 +118,7 @@ impl Change {
             Self::Reject => "batch.rejected",
             Self::Hold => "batch.held",
             Self::Cancel => "batch.cancelled",
+            Self::Lapse => "batch.lapsed",
             Self::Complete => "batch.completed",
         }
     }
@@ -147,6 +150,9 @@ impl Batch {
             }
             (Change::Cancel, Stage::Approved) if self.completed_at.is_none() => {
                 (after.stage, after.reason) = (Stage::Cancelled, reason);
+            }
+            (Change::Lapse, stage) if stage.is_waiting() => {
+                (after.stage, after.reason) = (Stage::Cancelled, None);
             }
             (Change::Complete, Stage::Approved | Stage::Cancelled | Stage::Rejected)
                 if self.completed_at.is_none() =>

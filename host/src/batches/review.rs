@@ -198,7 +198,7 @@ pub fn reply(batch: &Batch, counts: &Counts) -> Reply {
 }
 
 /// Those of [`action`] that several people may be asked for. One that is added there is added here.
-const ACTS_OF_SEVERAL: &[&str] = &["batch.approve"];
+pub(super) const ACTS_OF_SEVERAL: &[&str] = &["batch.approve"];
 
 /// What the audit log calls a decision.
 #[must_use]
@@ -208,6 +208,7 @@ pub const fn action(what: Change) -> &'static str {
         Change::Reject => "batch.reject",
         Change::Hold => "batch.hold",
         Change::Cancel => "batch.cancel",
+        Change::Lapse => "batch.lapse",
         Change::Complete => "batch.complete",
     }
 }

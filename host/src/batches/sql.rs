@@ -122,6 +122,18 @@ pub async fn list_ended(pool: &AnyPool, limit: i64) -> Result<Vec<Batch>, sqlx::
     rows.iter().map(batch).collect()
 }
 
+/// Batches that wait for somebody, though none of their payouts does.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_emptied(pool: &AnyPool, limit: i64) -> Result<Vec<Batch>, sqlx::Error> {
+    let sql = "SELECT * FROM batches b WHERE b.completed_at IS NULL \
+               AND b.stage || '' IN ('awaiting_approval', 'flagged_held') AND NOT EXISTS \
+               (SELECT 1 FROM payouts p WHERE p.in_batch = b.id AND p.holds_batch = 1) LIMIT $1";
+    let rows = sqlx::query(sql).bind(limit).fetch_all(pool).await?;
+    rows.iter().map(batch).collect()
+}
+
 /// What the payouts of these batches come to, by batch.
 ///
 /// # Errors

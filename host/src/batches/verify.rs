@@ -49,8 +49,11 @@ const CHECKS: &[Check] = &[
     Check {
         name: "batch-approved",
         means: "is a batch that was let go without being approved, or the other way round",
-        finds: "SELECT id FROM batches WHERE {these id} AND (approved_at IS NULL) \
-                <> (stage IN ('awaiting_approval', 'flagged_held', 'rejected'))",
+        // Nobody has cancelled one that lapsed.
+        finds: "SELECT b.id FROM batches b WHERE {these b.id} AND (b.approved_at IS NULL) \
+                <> (b.stage IN ('awaiting_approval', 'flagged_held', 'rejected') \
+                OR (b.stage = 'cancelled' AND NOT EXISTS (SELECT 1 FROM audit a \
+                WHERE a.subject_id = b.id AND a.action = 'batch.cancel')))",
     },
     Check {
         name: "batch-complete",
@@ -258,13 +261,16 @@ impl Histories {
             Some(Change::Approve) => batch.stage == Stage::Approved,
             Some(Change::Reject) => batch.stage == Stage::Rejected,
             Some(Change::Hold) => batch.stage == Stage::Held,
-            Some(Change::Cancel) => batch.stage == Stage::Cancelled,
+            Some(Change::Cancel | Change::Lapse) => batch.stage == Stage::Cancelled,
             Some(Change::Complete) => false,
         };
         let is_approved = match (batch.stage, told.approved_at) {
             (Stage::Approved | Stage::Cancelled, Some(at)) => batch
                 .approved_at
                 .is_some_and(|known| known.after(SAME_TIME) >= at && at.after(SAME_TIME) >= known),
+            (Stage::Cancelled, None) if told.decided == Some(Change::Lapse) => {
+                batch.approved_at.is_none()
+            }
             (Stage::Approved | Stage::Cancelled, None) => {
                 batch.approved_at == Some(batch.created_at)
             }

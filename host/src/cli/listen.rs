@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::clock::{Clock, Moment};
 use crate::config::{Config, limits};
 use crate::events::canonical;
-use crate::events::outbox::{Body, spelling};
+use crate::events::outbox::{Head, spelling};
 use crate::id::{DeliveryId, EventId, IdGenerator};
 use crate::outbound::sign::{Letter, headers, is_secret, new_secret};
 use crate::start::{Sources, StartError};
@@ -191,15 +191,13 @@ impl Receiver {
     async fn forward(&self, event: &str) -> Result<(), StartError> {
         let event: Event = serde_json::from_str(event)?;
         let Some(name) = spelling(&self.events, &event.event) else { return Ok(()) };
-        let body = Body {
+        let head = Head {
             id: &event.id,
-            event: &name,
             created_at: Moment::parse(&event.created_at).ok_or("an event without an instant")?,
             env: &event.env,
             sequence: event.sequence,
-            data: &event.data,
         };
-        let body = body.text();
+        let body = head.body(&name, event.data.get()).ok_or("an event without its object")?;
         let (id, now): (DeliveryId, _) = (self.ids.id(), self.clock.now());
         let letter = Letter { id: id.as_str(), event: &name, is_test: false, body: &body };
         let headers = headers(&letter, &self.secrets, now);

@@ -1,5 +1,5 @@
 //! Events on their way out: for each endpoint that listens, a delivery, written in the transaction
-//! that makes the event. What is sent follows from the event, for ever, and is not written down.
+//! that makes the event. What is sent follows from the event, and is not written down.
 //!
 //! The endpoints are read in that transaction, so none is missed. Fresh deliveries are handed
 //! to this process's deliverer as soon as they are committed; for anyone else they are due only
@@ -190,28 +190,39 @@ fn hand_over(handover: &Handover, handed: Vec<Handed>) {
     }
 }
 
-/// What a receiver reads of an event.
+/// What a receiver reads of an event. Every try of a delivery renders it anew, and from the same
+/// event the same.
 #[derive(Serialize)]
-pub struct Body<'a> {
+struct Body<'a> {
+    id: &'a str,
+    event: &'a str,
+    created_at: Moment,
+    env: &'a str,
+    sequence: i64,
+    data: &'a RawValue,
+}
+
+/// What of an event stands beside its object.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
     /// The event's id.
     pub id: &'a str,
-    /// Its name in the receiver's spelling.
-    pub event: &'a str,
     /// When the object changed.
     pub created_at: Moment,
     /// `test` or `live`.
     pub env: &'a str,
     /// The number of this change of the object, from 1.
     pub sequence: i64,
-    /// The object afterwards.
-    pub data: &'a RawValue,
 }
 
-impl Body<'_> {
-    /// The bytes that are sent.
+impl Head<'_> {
+    /// The bytes that are sent, with the event's name in the receiver's spelling and the object as
+    /// JSON; none where that cannot be read.
     #[must_use]
-    pub fn text(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+    pub fn body(self, name: &str, object: &str) -> Option<String> {
+        let Self { id, created_at, env, sequence } = self;
+        let data = serde_json::from_str(object).ok()?;
+        serde_json::to_string(&Body { id, event: name, created_at, env, sequence, data }).ok()
     }
 }
 
@@ -259,15 +270,14 @@ impl Told<'_> {
     }
 
     /// The bytes that are sent.
-    fn body(&self, name: &str) -> String {
+    fn body(&self, name: &str) -> Option<String> {
         // Once, however many endpoints listen.
-        let data = match self.render {
+        let object = match self.render {
             Some(render) => self.rendered.get_or_init(|| render()),
             None => self.body,
         };
-        let data: &RawValue = serde_json::from_str(data).unwrap_or(RawValue::NULL);
-        let (id, created_at, env, sequence) = (self.id, self.created_at, self.env, self.sequence);
-        Body { id, event: name, created_at, env, sequence, data }.text()
+        let Self { id, created_at, env, sequence, .. } = *self;
+        Head { id, created_at, env, sequence }.body(name, object)
     }
 }
 
@@ -305,7 +315,7 @@ impl Out {
         self.rows.push(delivery.row());
         if listener.int("is_ordered")? == 0 {
             self.rows.push(delivery.queue_row(None, event.created_at.after(HEAD_START)));
-            let body = event.body(&delivery.event);
+            let Some(body) = event.body(&delivery.event) else { return Ok(()) };
             let ready = delivery.ready(body, listener.int("updated_at")?);
             match self.handed.last_mut() {
                 Some(Handed::Fresh(fresh)) => fresh.push(ready),
@@ -350,8 +360,8 @@ pub struct NewDelivery {
     pub event_id: Option<EventId>,
     /// The event's name in the endpoint's spelling.
     pub event: String,
-    /// What is sent, where that does not follow from the event: of a test, which has none, and of
-    /// a replay, which may be there for longer.
+    /// What is sent, where that does not follow from the event: a test has none, and a replay may
+    /// outlive its.
     pub own_body: Option<String>,
     /// Whether it only tries the endpoint out.
     pub is_test: bool,

@@ -7,7 +7,7 @@ use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::bulk::{Table, int, text};
 use crate::env::Env;
-use crate::id::{EventId, Id as _, MerchantId};
+use crate::id::{EventId, MerchantId};
 
 use super::{Data, Event};
 
@@ -81,7 +81,7 @@ pub async fn list_events(
                ORDER BY id_number DESC, id DESC LIMIT $10";
     let rows = sqlx::query(sql)
         .bind(merchant.owner_number(env))
-        .bind(filter.cursor.as_deref().map_or(i64::MAX, number))
+        .bind(filter.cursor.as_deref().map_or(i64::MAX, EventId::number_of))
         .bind(first.as_ref().map_or(0, EventId::number))
         .bind(merchant.as_str())
         .bind(env.as_str())
@@ -108,7 +108,8 @@ pub async fn list_event_ids(
     let sql = "SELECT id FROM events WHERE owner_number = $1 AND id_number >= $2 \
                AND merchant_id = $3 AND env = $4 AND body IS NOT NULL AND id > $5 \
                AND ($6 = '' OR type = $6) ORDER BY id_number, id LIMIT $7";
-    let ids = sqlx::query_scalar(sql).bind(merchant.owner_number(env)).bind(number(after));
+    let ids =
+        sqlx::query_scalar(sql).bind(merchant.owner_number(env)).bind(EventId::number_of(after));
     let ids = ids.bind(merchant.as_str()).bind(env.as_str()).bind(after);
     ids.bind(name).bind(limit).fetch_all(pool).await
 }
@@ -128,8 +129,8 @@ pub async fn list_events_between(
                WHERE owner_number = $1 AND id_number >= $2 AND id_number <= $3 \
                AND merchant_id = $4 AND env = $5 AND body IS NOT NULL AND id >= $6 \
                AND id <= $7 AND ($8 = '' OR type = $8) ORDER BY id_number, id";
-    let rows = sqlx::query(sql).bind(merchant.owner_number(env)).bind(number(first));
-    let rows = rows.bind(number(last)).bind(merchant.as_str()).bind(env.as_str());
+    let rows = sqlx::query(sql).bind(merchant.owner_number(env)).bind(EventId::number_of(first));
+    let rows = rows.bind(EventId::number_of(last)).bind(merchant.as_str()).bind(env.as_str());
     let rows = rows.bind(first).bind(last).bind(name).fetch_all(pool).await?;
     rows.iter().map(event).collect()
 }
@@ -147,7 +148,7 @@ pub async fn find_event(
                AND merchant_id = $3 AND env = $4 AND body IS NOT NULL AND id = $5";
     let found: i64 = sqlx::query_scalar(sql)
         .bind(merchant.owner_number(env))
-        .bind(number(id))
+        .bind(EventId::number_of(id))
         .bind(merchant.as_str())
         .bind(env.as_str())
         .bind(id)
@@ -222,11 +223,6 @@ pub async fn list_deliveries_about(
             })
         })
         .collect()
-}
-
-/// What an event is found by in its merchant's feed.
-fn number(id: &str) -> i64 {
-    EventId::from_text(id.to_owned()).number()
 }
 
 fn event(row: &AnyRow) -> Result<StoredEvent, sqlx::Error> {

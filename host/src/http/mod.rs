@@ -17,7 +17,7 @@ mod unread;
 
 pub use body::Body;
 pub use idempotency::IdempotencyKey;
-pub use page::{Page, PageQuery, Query, filter, instant};
+pub use page::{Page, PageQuery, Query, after, filter, instant};
 
 use axum::response::{IntoResponse as _, Response};
 use http::header::CONTENT_TYPE;

@@ -63,6 +63,16 @@ pub fn instant(name: &str, value: Option<&str>) -> Result<Option<Moment>, Proble
     value.map(|text| Moment::parse(text).ok_or_else(wrong)).transpose()
 }
 
+/// A filter by what comes after a time, where there is one. Answers show instants to the millisecond:
+/// what was made within the one that is named does not come after it.
+///
+/// # Errors
+/// `invalid_filter`.
+pub fn after(name: &str, value: Option<&str>) -> Result<Option<Moment>, Problem> {
+    let last_of = |at: Moment| Moment::from_micros(at.micros().div_euclid(1000) * 1000 + 999);
+    Ok(instant(name, value)?.map(last_of))
+}
+
 /// Refuses a filter that could find nothing: too long, or with control characters. Page sizes, cursors and
 /// currencies have refusals of their own.
 fn refuse_long(query: &str) -> Result<(), Problem> {

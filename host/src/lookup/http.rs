@@ -16,7 +16,7 @@ use crate::caller::Caller;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::events::{self, EventView, sql};
-use crate::http::{Body, Page, PageQuery, Query, instant};
+use crate::http::{Body, Page, PageQuery, Query, after};
 use crate::money::Currency;
 use crate::payouts::event_body;
 use crate::rails::declaration::OperatorTerms;
@@ -288,7 +288,7 @@ pub async fn events(
 ) -> Result<Page<EventView>, Problem> {
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let name = events::named("type", query.name.as_deref())?.to_owned();
-    let after = instant("created_after", query.created_after.as_deref())?;
+    let after = after("created_after", query.created_after.as_deref())?;
     let limit = page.limit()?;
     let (pool, owner) = (app.db.pool(), caller.owner());
     if let Some(id) = &page.starting_after

@@ -235,7 +235,7 @@ pub async fn update(
             status.ok_or_else(|| invalid("status", "must be active, suspended or closed"))?;
     }
     if let Some(timezone) = sent.remove("timezone") {
-        after.move_days(timezone_of(timezone.as_str().unwrap_or(""))?, app.now());
+        after.change_timezone(timezone_of(timezone.as_str().unwrap_or(""))?, app.now());
     }
     refuse_misspelt(&app, &before.settings, &sent)?;
     after.settings = merged(&before.settings, sent)?;

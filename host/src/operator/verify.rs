@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::audit::masked_fields;
+use crate::auth::merchant::FormerTimezone;
 use crate::clock::Moment;
 use crate::fx;
 use crate::ledger::own_lines_of;
@@ -189,10 +190,41 @@ pub async fn verify(
             faults.add("merchant-settings", what);
         }
     }
+    former_timezones(db, faults).await?;
     rates(db, &said, faults).await?;
     keys(db, &said, faults).await?;
     blocks(db, &said, faults).await?;
     routes(db, &said, faults).await
+}
+
+/// The timezones that a merchant had of late are the last ones of those that the audit log names.
+async fn former_timezones(db: &mut AnyConnection, faults: &mut Faults) -> Result<(), sqlx::Error> {
+    let sql =
+        "SELECT subject_id, before, after FROM audit WHERE action = 'merchant.update' ORDER BY id";
+    let mut left: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for row in sqlx::query(sql).fetch_all(&mut *db).await? {
+        let timezone = |column: usize| {
+            let side: Option<String> = row.try_get(column)?;
+            let side: Value = serde_json::from_str(&side.unwrap_or_default()).unwrap_or_default();
+            Ok::<_, sqlx::Error>(side["timezone"].as_str().unwrap_or_default().to_owned())
+        };
+        let (before, after) = (timezone(1)?, timezone(2)?);
+        if before != after {
+            left.entry(row.try_get(0)?).or_default().push(before);
+        }
+    }
+    let sql = "SELECT id, former_timezones FROM merchants WHERE former_timezones <> '[]'";
+    for row in sqlx::query(sql).fetch_all(&mut *db).await? {
+        let (id, former): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        let former: Vec<FormerTimezone> = serde_json::from_str(&former).unwrap_or_default();
+        let former: Vec<String> = former.into_iter().map(|former| former.name).collect();
+        let left = left.get(&id).map_or(&[][..], Vec::as_slice);
+        if former.is_empty() || !left.ends_with(&former) {
+            let what = format!("merchant {id} had other timezones than somebody has changed");
+            faults.add("merchant-settings", what);
+        }
+    }
+    Ok(())
 }
 
 /// Movements of wallets with what there is beside each: a line of the audit log about the wallet in

@@ -151,8 +151,8 @@ pub(super) struct Candidate {
     pub assessment: Option<Assessment>,
     /// How what it takes is bought, where another currency pays and it goes at once.
     pub buying: Option<Plan>,
-    /// What it is charged by, where the database may not have that yet.
-    pub tariff: Option<RowChange>,
+    /// Its tariff, where the database may not have that yet.
+    pub tariff_row: Option<RowChange>,
 }
 
 /// What was decided about a candidate.
@@ -221,7 +221,7 @@ impl Candidate {
         if payout.beneficiary_id != beneficiary {
             payout.settling().beneficiary_id = beneficiary;
         }
-        effects.rows.extend(self.tariff.clone());
+        effects.rows.extend(self.tariff_row.clone());
         effects.rows.push(sql::PAYOUTS.insert(&payout));
         // Only now it is known to whom it goes, and why it is held.
         effects.rows.extend(event.clone().map(|event| with_data(event, &payout).row()));

@@ -184,7 +184,7 @@ pub(super) fn cost(
     price: &impl Fn(Minor) -> Result<Price, Problem>,
 ) -> Result<(Costs, Price), Problem> {
     let price = price(amount)?;
-    Ok((Costs::of(amount, price.by_line())?, price))
+    Ok((Costs::of(amount, &price.tariff, &price.amounts)?, price))
 }
 
 /// The amount that costs so much and would cost more with a step on top.

@@ -35,7 +35,9 @@ impl Fees {
 
     fn total(self, amount: Minor) -> Minor {
         let price = self.price(amount).expect("a price");
-        Costs::of(amount, price.by_line()).and_then(|costs| costs.total()).expect("small")
+        Costs::of(amount, &price.tariff, &price.amounts)
+            .and_then(|costs| costs.total())
+            .expect("small")
     }
 }
 

@@ -21,7 +21,7 @@ impl Costs {
     ///
     /// # Errors
     /// The sum does not fit.
-    pub fn of(amount: Minor, (tariff, charges): (&Tariff, &[i64])) -> Result<Self, Overflow> {
+    pub fn of(amount: Minor, tariff: &Tariff, charges: &[i64]) -> Result<Self, Overflow> {
         let sum = |kind| tariff.sum(kind, charges);
         let (fee, tax, levy) = (sum("fee")?, sum("tax")?, sum("levy")?);
         let costs = Self { amount, fee, tax, levy };

@@ -132,7 +132,7 @@ async fn submit(
         false => Moment::default(),
     };
     let deciding = draft.deciding(app, caller, (request.allow_duplicate, lease_until)).await?;
-    let Deciding { command, claim, changes_recipient, new_tariff } = deciding;
+    let Deciding { command, claim, changes_recipient, with_tariff } = deciding;
     let verdict = match app.writer.request(command.reserve(reservation.clone())).await? {
         Done::Now(verdict) => verdict,
         Done::Before { resource_id, reply } => return Ok(Done::Before { resource_id, reply }),
@@ -147,7 +147,7 @@ async fn submit(
             return Err(refusal);
         }
         Verdict::Accepted { payout, ruling, reply } => {
-            if let Some(tariff) = new_tariff {
+            if let Some(tariff) = with_tariff {
                 tariff.note_written();
             }
             if let Some(ruling) = ruling {

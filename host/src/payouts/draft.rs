@@ -18,7 +18,8 @@ use crate::ledger::Command;
 use crate::money::{Currency, Minor};
 use crate::rails::Rail;
 use crate::rails::declaration::Sender as DeclaredSender;
-use crate::rules::tariff::{TARIFFS, Tariff};
+use crate::rules::sql::TARIFFS;
+use crate::rules::tariff::Tariff;
 use crate::rules::{Assessment, Assignments, FeeFacts, PayoutKind, Price};
 use crate::transfers::Claim;
 
@@ -198,14 +199,15 @@ pub struct Deciding {
     pub claim: Option<Claim>,
     /// Whether a saved recipient may change.
     pub changes_recipient: bool,
-    /// Its tariff, where the database may not have that yet.
-    pub new_tariff: Option<NewTariff>,
+    /// The tariff that goes with it.
+    pub with_tariff: Option<WithTariff>,
 }
 
-/// A tariff that is written with a payout, and where connections led before.
-pub struct NewTariff(Arc<Tariff>, Moves);
+/// A tariff that goes with a payout, because the database may not have it yet, and where connections
+/// led before.
+pub struct WithTariff(Arc<Tariff>, Moves);
 
-impl NewTariff {
+impl WithTariff {
     /// The payout is committed.
     pub fn note_written(&self) {
         self.0.written.note(self.1);
@@ -224,9 +226,8 @@ impl Draft {
         (allow_duplicate, lease_until): (bool, Moment),
     ) -> Result<Deciding, Problem> {
         let Self { payout, tariff, change, payee, assessment, buying } = self;
-        let moves = app.db.moves();
-        let new_tariff =
-            (!tariff.written.is_sure(&app.db, moves)).then_some(NewTariff(tariff, moves));
+        let moves = tariff.written.unless_certain(&app.db);
+        let with_tariff = moves.map(|moves| WithTariff(tariff, moves));
         let usage = Usage::of(&payout, &caller.merchant.timezone, payout.created_at);
         let allowance = Allowance { allow_duplicate, ..Allowance::of(&caller.merchant, &payout) };
         let mut counters = usage.keys();
@@ -250,14 +251,14 @@ impl Draft {
             allowance,
             assessment,
             buying: buying.clone(),
-            tariff: new_tariff.as_ref().map(|NewTariff(tariff, _)| TARIFFS.insert(tariff)),
+            tariff_row: with_tariff.as_ref().map(|it| TARIFFS.insert(&it.0)),
         };
         let command = Command::new(move |locked| candidate.decide(locked))
             .wallets([payout.wallet_id.clone()])
             .guards(guard)
             .counters(counters);
         let command = buying.iter().fold(command, |command, plan| plan.locks(command));
-        Ok(Deciding { command, claim, changes_recipient, new_tariff })
+        Ok(Deciding { command, claim, changes_recipient, with_tariff })
     }
 }
 

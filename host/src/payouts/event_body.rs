@@ -2,7 +2,7 @@
 //!
 //! The rest stands in the payout's terms. So the object is told and shown as it was, and nothing is
 //! kept twice. Whoever changes what a payout looks like keeps the old way for events of before,
-//! under its own number: a receiver hears the same bytes each time that a delivery is tried.
+//! under its own number, because deliveries are rendered anew at each try and stay the same bytes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -267,6 +267,15 @@ mod tests {
     }
 
     /// Whatever merchants see of the terms: changed behind the host's back, it contradicts the event.
+    /// Whoever changes these texts keeps what makes them for events of before: see above.
+    #[test]
+    fn what_is_kept_and_what_is_shown_of_it_stays_what_it_was() {
+        let (earlier, later) = earlier_and_later();
+        let kept = of(&earlier);
+        let shown = json(&later, &kept).expect("its JSON");
+        insta::assert_snapshot!("the_first_form", format!("{kept}\n{shown}"));
+    }
+
     #[test]
     fn the_digest_follows_what_merchants_see() {
         let changes: [fn(&mut Terms); 9] = [

@@ -12,7 +12,7 @@ use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
 use crate::http::{
-    Body, IdempotencyKey, Page, PageQuery, Query, Replied, filter, instant, replied,
+    Body, IdempotencyKey, Page, PageQuery, Query, Replied, after, filter, instant, replied,
 };
 use crate::id::PayoutId;
 use crate::simulator::scenario;
@@ -193,7 +193,7 @@ pub async fn list(
     let filter = sql::Filter {
         status,
         currency,
-        after: instant("created_after", query.created_after.as_deref())?,
+        after: after("created_after", query.created_after.as_deref())?,
         before: instant("created_before", query.created_before.as_deref())?,
         cursor,
         limit,

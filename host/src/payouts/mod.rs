@@ -47,7 +47,7 @@ mod view;
 
 pub use accept::{Verdict, compare};
 pub use change::changing;
-pub use draft::{Deciding, Draft, Named, NewTariff, prepare};
+pub use draft::{Deciding, Draft, Named, WithTariff, prepare};
 pub use resolve::{Accompanied, resolve};
 pub use retrieve::{get, seen};
 pub use transfer::PayoutTransfers;

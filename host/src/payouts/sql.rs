@@ -180,9 +180,10 @@ impl Filter {
         // By numbers, which only the owner's index has in this order.
         const OWN: &str = "SELECT * FROM payouts WHERE owner_number = $9 AND id_number <= $10 \
                            AND id_number >= $11 AND merchant_id = $1 AND env = $2 AND id < $3";
-        // Whoever finds them otherwise is not to find them by that index.
-        const OF_THESE: &str = "owner_number + 0 = $9 AND id_number + 0 <= $10 \
-                                AND id_number + 0 >= $11";
+        // The same bounds for those that are found by their work: as sums, so that PostgreSQL does
+        // not choose the owner's index. `has_work` names merchant, environment and cursor.
+        const BOUNDS: &str = "owner_number + 0 = $9 AND id_number + 0 <= $10 \
+                              AND id_number + 0 >= $11";
         const ORDER: &str = "ORDER BY id_number DESC, id DESC LIMIT";
         const WANTED: &str = "($5 = '' OR currency = $5) AND created_at > $6 AND created_at < $7";
         let status = Status::parse(&self.status);
@@ -195,7 +196,7 @@ impl Filter {
                      WHERE status = $4 AND {WANTED} ORDER BY id DESC LIMIT $8"
                 ),
                 format!(
-                    "SELECT * FROM payouts WHERE {has_work} AND {OF_THESE} \
+                    "SELECT * FROM payouts WHERE {has_work} AND {BOUNDS} \
                      AND status = $4 AND {WANTED} ORDER BY id DESC LIMIT $8"
                 ),
             ];

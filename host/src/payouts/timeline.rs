@@ -14,7 +14,8 @@ use crate::events;
 use crate::fx::{Exchange, Rate};
 use crate::ledger::{entry_id, wallets};
 use crate::money::{Currency, Minor};
-use crate::rules::tariff::{Tariff, get_tariff};
+use crate::rules::sql::get_tariff;
+use crate::rules::tariff::Tariff;
 use crate::rules::{Action, PublicHit};
 
 use crate::transfers::attempt;
@@ -184,13 +185,11 @@ pub struct CostLine {
 /// The database cannot be read.
 pub(super) async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Problem> {
     let pool = app.db.pool();
-    let mut steps = vec![
-        Step {
-            at: payout.created_at,
-            what: What::Request { key_id: payout.maker.clone(), scenario: payout.scenario.clone() },
-        },
-        Step { at: payout.created_at, what: price(app, payout).await? },
-    ];
+    let mut steps = vec![Step {
+        at: payout.created_at,
+        what: What::Request { key_id: payout.maker.clone(), scenario: payout.scenario.clone() },
+    }];
+    steps.extend(price(app, payout).await.map(|what| Step { at: payout.created_at, what }));
     let decided = decisions::sql::get_decision(pool, payout.id.as_str()).await?;
     steps.extend(decided.map(|decision| {
         let Decision { pack, verdict, created_at, .. } = decision;
@@ -307,16 +306,19 @@ async fn deliveries(app: &App, payout: &Payout) -> Result<Vec<Step>, Problem> {
     Ok(steps.collect())
 }
 
-/// What it costs, line by line.
-async fn price(app: &App, payout: &Payout) -> Result<What, Problem> {
-    let tariff = get_tariff(app.db.pool(), &payout.tariff).await?;
-    let tariff = tariff.ok_or_else(|| Problem::internal("a payout without its tariff"))?;
-    let Tariff { pack, version, digest, lines, .. } = tariff;
+/// What it costs, line by line; nothing where its tariff is gone or cannot be read, which `verify`
+/// tells.
+async fn price(app: &App, payout: &Payout) -> Option<What> {
+    let tariff = get_tariff(app.db.pool(), &payout.tariff).await;
+    let Ok(Some(Tariff { pack, version, digest, lines, .. })) = tariff else {
+        tracing::error!(payout.id = %payout.id, tariff = payout.tariff, "a tariff is not to be had");
+        return None;
+    };
     let line = |((kind, label), amount): ((String, String), &i64)| CostLine {
         kind,
         label,
         amount_minor: Minor::new(*amount),
     };
     let lines = lines.into_iter().zip(&payout.charges).map(line).collect();
-    Ok(What::Rules { pack, version, digest, lines })
+    Some(What::Rules { pack, version, digest, lines })
 }

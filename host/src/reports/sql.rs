@@ -139,7 +139,8 @@ pub(super) async fn end_of_slice(
     whose: Whose<'_>,
     (first, end): (i64, i64),
 ) -> Result<Option<i64>, sqlx::Error> {
-    // Of many at one instant all belong to one slice.
+    // Of many at one instant all belong to one slice. Where two owners share a number, slices are
+    // smaller.
     let sql = "SELECT id_number FROM payouts \
                WHERE owner_number = $1 AND id_number > $2 AND id_number < $3 \
                ORDER BY id_number LIMIT 1 OFFSET $4";

@@ -96,12 +96,6 @@ fn refuse_odd(prices: Vec<Answer>) -> Result<Vec<Answer>, String> {
 }
 
 impl Price {
-    /// The tariff, and the amount of each of its lines.
-    #[must_use]
-    pub fn by_line(&self) -> (&Tariff, &[i64]) {
-        (&self.tariff, &self.amounts)
-    }
-
     /// Everything that the payout costs on top of its amount.
     ///
     /// # Errors

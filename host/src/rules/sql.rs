@@ -1,15 +1,17 @@
-//! Statements about rule packs and who decides.
+//! Statements about rule packs, who decides, and tariffs.
 
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
+use crate::db::Written;
 use crate::db::bulk::{Table, Update, int, text};
 use crate::db::cell::Kind::Int;
 use crate::db::lookup::Lookup;
 
 use super::assignment::{Role, Scope};
 use super::pack::{Pack, PackKind};
+use super::tariff::Tariff;
 
 /// A version as it is written down.
 #[derive(Clone, Debug)]
@@ -300,4 +302,51 @@ fn assignment(row: &AnyRow) -> Result<AssignmentRow, sqlx::Error> {
 fn word<T>(row: &AnyRow, column: &str, parse: fn(&str) -> Option<T>) -> Result<T, sqlx::Error> {
     let text: String = row.try_get(column)?;
     parse(&text).ok_or_else(|| sqlx::Error::Decode(format!("{column} is {text:?}").into()))
+}
+
+/// New tariffs.
+pub static TARIFFS: Table<Tariff> = Table {
+    name: "tariffs",
+    fixed: &[
+        text("id", |it| (&it.id).into()),
+        text("pack", |it| (&it.pack).into()),
+        text("version", |it| (&it.version).into()),
+        text("digest", |it| (&it.digest).into()),
+        text("lines", |it| it.lines_as_json().into()),
+    ],
+    changing: &[],
+    on_conflict: Some("(id) DO NOTHING"),
+    is_sealed: false,
+};
+
+/// Columns of a tariff `t` under which [`tariff`] finds it beside others.
+pub const TARIFF: &str = "t.id AS tariff_id, t.pack AS tariff_pack, t.version AS tariff_version, \
+    t.digest AS tariff_digest, t.lines AS tariff_lines";
+
+/// The tariff of this id, if there is one.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn get_tariff(pool: &AnyPool, id: &str) -> Result<Option<Tariff>, sqlx::Error> {
+    let sql = sqlx::AssertSqlSafe(format!("SELECT {TARIFF} FROM tariffs t WHERE t.id = $1"));
+    let row = sqlx::query(sql).bind(id).fetch_optional(pool).await?;
+    row.map_or(Ok(None), |row| tariff(&row))
+}
+
+/// Reads a tariff out of a row with [`TARIFF`]; none where there was nothing to join.
+///
+/// # Errors
+/// It is not what this program writes.
+pub fn tariff(row: &AnyRow) -> Result<Option<Tariff>, sqlx::Error> {
+    let Some(id) = row.try_get("tariff_id")? else { return Ok(None) };
+    let lines: String = row.try_get("tariff_lines")?;
+    let lines = serde_json::from_str(&lines);
+    Ok(Some(Tariff {
+        id,
+        pack: row.try_get("tariff_pack")?,
+        version: row.try_get("tariff_version")?,
+        digest: row.try_get("tariff_digest")?,
+        lines: lines.map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?,
+        written: Written::default(),
+    }))
 }

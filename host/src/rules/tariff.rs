@@ -1,38 +1,17 @@
-//! Who set a price, and what its lines are called: very many payouts have the same, and name it.
+//! Who priced payouts, and what the lines of their prices are. Very many payouts have that in common,
+//! and name it; the amounts are their own.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
-use sqlx::any::AnyRow;
-use sqlx::{AnyPool, Row as _};
 
 use crate::db::Written;
-use crate::db::bulk::{Table, text};
 use crate::money::{Minor, Overflow};
 
 /// How many a pack remembers.
 const REMEMBERED: usize = 100;
-
-/// New tariffs.
-pub static TARIFFS: Table<Tariff> = Table {
-    name: "tariffs",
-    fixed: &[
-        text("id", |it| (&it.id).into()),
-        text("pack", |it| (&it.pack).into()),
-        text("version", |it| (&it.version).into()),
-        text("digest", |it| (&it.digest).into()),
-        text("lines", |it| it.lines_as_json().into()),
-    ],
-    changing: &[],
-    on_conflict: Some("(id) DO NOTHING"),
-    is_sealed: false,
-};
-
-/// Columns of a tariff `t` under which [`Tariff::read`] finds it beside others.
-pub const COLUMNS: &str = "t.id AS tariff_id, t.pack AS tariff_pack, t.version AS tariff_version, \
-    t.digest AS tariff_digest, t.lines AS tariff_lines";
 
 /// A price but for its amounts. It is never changed.
 #[derive(Debug)]
@@ -82,46 +61,19 @@ impl Tariff {
         self.id == self.derived_id()
     }
 
-    /// Reads it out of a row with [`COLUMNS`]; none where there was nothing to join.
-    ///
-    /// # Errors
-    /// It is not what this program writes.
-    pub fn read(row: &AnyRow) -> Result<Option<Self>, sqlx::Error> {
-        let Some(id) = row.try_get("tariff_id")? else { return Ok(None) };
-        let lines: String = row.try_get("tariff_lines")?;
-        let lines = serde_json::from_str(&lines);
-        Ok(Some(Self {
-            id,
-            pack: row.try_get("tariff_pack")?,
-            version: row.try_get("tariff_version")?,
-            digest: row.try_get("tariff_digest")?,
-            lines: lines.map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?,
-            written: Written::default(),
-        }))
-    }
-
     fn derived_id(&self) -> String {
         let Self { pack, version, digest, .. } = self;
         let all = format!("{pack}\n{version}\n{digest}\n{}", self.lines_as_json());
         BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(all)[..12])
     }
 
-    fn lines_as_json(&self) -> String {
+    /// The lines as they are stored.
+    pub(super) fn lines_as_json(&self) -> String {
         serde_json::to_string(&self.lines).unwrap_or_default()
     }
 }
 
-/// The tariff of this id, if there is one.
-///
-/// # Errors
-/// The database cannot be read.
-pub async fn get_tariff(pool: &AnyPool, id: &str) -> Result<Option<Tariff>, sqlx::Error> {
-    let sql = sqlx::AssertSqlSafe(format!("SELECT {COLUMNS} FROM tariffs t WHERE t.id = $1"));
-    let row = sqlx::query(sql).bind(id).fetch_optional(pool).await?;
-    row.map_or(Ok(None), |row| Tariff::read(&row))
-}
-
-/// Those by which a pack has priced of late.
+/// Those by which a pack has priced of late, the last one last.
 #[derive(Default)]
 pub(super) struct Tariffs(Mutex<Vec<Arc<Tariff>>>);
 
@@ -129,14 +81,15 @@ impl Tariffs {
     /// The one with these lines.
     pub(super) fn of(&self, pack: [&str; 3], lines: Vec<(String, String)>) -> Arc<Tariff> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tariff) = known.iter().find(|known| known.lines == lines) {
-            return Arc::clone(tariff);
-        }
-        // A pack that writes amounts into its labels has a new one each time.
+        let tariff = match known.iter().position(|known| known.lines == lines) {
+            Some(at) => known.remove(at),
+            None => Arc::new(Tariff::new(pack, lines)),
+        };
+        // A pack that writes amounts into its labels has a new one each time: those that come again
+        // stay, and what was used longest ago goes.
         if known.len() >= REMEMBERED {
-            known.clear();
+            known.remove(0);
         }
-        let tariff = Arc::new(Tariff::new(pack, lines));
         known.push(Arc::clone(&tariff));
         tariff
     }
@@ -150,23 +103,34 @@ mod tests {
         labels.iter().map(|label| ("fee".to_owned(), (*label).to_owned())).collect()
     }
 
+    const PACK: [&str; 3] = ["fees", "0.1.0", "b387"];
+
     #[test]
-    fn a_tariff_is_remembered_and_has_the_id_that_it_always_had() {
+    fn a_tariff_has_the_id_and_the_lines_that_it_always_had() {
+        let tariff = Tariff::new(PACK, lines(&["Payout fee"]));
+        let stored = (tariff.id.as_str(), tariff.lines_as_json());
+        assert_eq!(stored, ("rZaxQbD-xDk-BRM4", r#"[["fee","Payout fee"]]"#.to_owned()));
+        assert_ne!(tariff.id, Tariff::new(PACK, lines(&["Payout fee", "VAT"])).id);
+    }
+
+    #[test]
+    fn a_pack_remembers_what_it_has_priced_by_of_late() {
         let tariffs = Tariffs::default();
-        let pack = ["fees", "0.1.0", "b387"];
-        let first = tariffs.of(pack, lines(&["Payout fee"]));
-        assert!(Arc::ptr_eq(&first, &tariffs.of(pack, lines(&["Payout fee"]))));
-        assert_ne!(first.id, tariffs.of(pack, lines(&["Payout fee", "VAT"])).id);
-        assert_eq!(first.id, "rZaxQbD-xDk-BRM4");
-        for number in 0..REMEMBERED {
-            tariffs.of(pack, lines(&[&number.to_string()]));
+        let first = tariffs.of(PACK, lines(&["Payout fee"]));
+        assert!(Arc::ptr_eq(&first, &tariffs.of(PACK, lines(&["Payout fee"]))));
+        for number in 0..2 * REMEMBERED {
+            tariffs.of(PACK, lines(&[&number.to_string()]));
+            if number < REMEMBERED {
+                assert!(Arc::ptr_eq(&first, &tariffs.of(PACK, lines(&["Payout fee"]))));
+            }
         }
-        assert_eq!(first.id, tariffs.of(pack, lines(&["Payout fee"])).id);
+        assert_eq!(tariffs.0.lock().expect("unpoisoned").len(), REMEMBERED);
+        assert!(!Arc::ptr_eq(&first, &tariffs.of(PACK, lines(&["Payout fee"]))));
     }
 
     #[test]
     fn whatever_is_changed_is_noticed() {
-        let tariff = || Tariff::new(["fees", "0.1.0", "b387"], lines(&["Payout fee"]));
+        let tariff = || Tariff::new(PACK, lines(&["Payout fee"]));
         assert!(tariff().is_genuine());
         for change in [
             (|it| it.pack.push('x')) as fn(&mut Tariff),

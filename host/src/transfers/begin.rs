@@ -254,7 +254,9 @@ impl<'a, F: Feature> Carry<'a, F> {
             }
             Err(problem) => return Box::pin(self.lost(problem, before)).await.map(|()| Err(None)),
         }
-        over.route.written().note(moves);
+        if let Some(moves) = moves {
+            over.route.written().note(moves);
+        }
         self.order.stage = OrderStage::UnderWay;
         Ok(Ok(self))
     }
@@ -275,16 +277,15 @@ impl<'a, F: Feature> Carry<'a, F> {
         self.put_off(Vec::new(), next, None).await.map(|()| None)
     }
 
-    /// Adds a new attempt, with how its route is set where the database may not know that yet;
-    /// answers where connections led then.
+    /// Adds a new attempt, with how its route is set where the database may not know that yet: then it
+    /// answers where connections lead.
     pub(super) fn push_attempt(
         &self,
         rows: &mut Vec<RowChange>,
         (attempt, route): (&Attempt, &ReadyRoute),
-    ) -> Moves {
-        let db = &self.engine.db;
-        let moves = db.moves();
-        if !route.written().is_sure(db, moves) {
+    ) -> Option<Moves> {
+        let moves = route.written().unless_certain(&self.engine.db);
+        if moves.is_some() {
             rows.push(sql::CONFIGURATIONS.insert(&attempt.configuration));
         }
         rows.push(attempt::ATTEMPTS.insert(attempt));

@@ -181,3 +181,18 @@ pub async fn list_calls(pool: &AnyPool, transfer: &str) -> Result<Vec<Call>, sql
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_stored_as_it_always_was() {
+        let stored = r#"[["POST /x","{}",200,"ok",null,12],["POST /y","{}",null,null,"why",0]]"#;
+        let kept: Vec<Kept> = serde_json::from_str(stored).expect("messages");
+        assert_eq!(serde_json::to_string(&kept).expect("JSON"), stored);
+        let shown: Vec<Message> = kept.into_iter().map(Message::from).collect();
+        assert_eq!((shown[0].status, shown[0].response.as_deref()), (Some(200), Some("ok")));
+        assert_eq!((shown[1].failure.as_deref(), shown[0].duration_ms), (Some("why"), 12));
+    }
+}

@@ -1,13 +1,25 @@
-//! What deliveries send: their own body, or what follows from their events.
+//! Queries for what deliveries send: their own body, or what follows from their events. Of one that
+//! cannot be told now, another host may be of a later build, or somebody mends what it tells of.
 
-use sqlx::Row as _;
+use std::time::Duration;
+
 use sqlx::any::AnyRow;
+use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
 use crate::db::Db;
-use crate::events::outbox::Body;
+use crate::events::outbox::Head;
 use crate::events::sql::StoredEvent;
+use crate::id::DeliveryId;
 use crate::payouts::event_body;
+
+use super::claims::Claim;
+
+/// When a delivery that cannot be told is looked at again, and how long after it was made no more.
+const UNTOLD_AGAIN: Duration = Duration::from_secs(600);
+const UNTOLD_FOR: Duration = Duration::from_secs(3 * 24 * 3600);
+/// Why such a delivery is given up.
+pub(super) const UNTOLD: &str = "the event that it tells is gone or cannot be read";
 
 /// What a row says of what its delivery sends.
 pub(super) enum Source {
@@ -25,13 +37,17 @@ pub(super) const COLUMNS: &str = "d.body, d.event_type, v.id AS told_id, v.objec
     v.created_at AS told_at";
 
 /// A delivery's event `v`, found among those of whoever owns the endpoint `e`.
-pub(super) const EVENT: &str = "LEFT JOIN events v ON d.body IS NULL \
-    AND v.owner_number = e.owner_number AND v.id_number = d.event_number AND v.id = d.event_id \
-    AND v.merchant_id = e.merchant_id AND v.env = e.env AND v.body IS NOT NULL";
+pub(super) const EVENT: &str = "LEFT JOIN events v ON v.owner_number = e.owner_number \
+    AND v.id_number = d.event_number AND v.id = d.event_id AND v.merchant_id = e.merchant_id \
+    AND v.env = e.env AND v.body IS NOT NULL";
 
 impl Source {
-    /// Read from a row of [`COLUMNS`].
-    pub(super) fn of(row: &AnyRow) -> Result<Self, sqlx::Error> {
+    /// Read from a row of [`COLUMNS`]; what cannot be read is not there.
+    pub(super) fn of(row: &AnyRow) -> Self {
+        Self::read(row).unwrap_or(Self::Missing)
+    }
+
+    fn read(row: &AnyRow) -> Result<Self, sqlx::Error> {
         if let Some(body) = row.try_get("body")? {
             return Ok(Self::Own(body));
         }
@@ -63,21 +79,46 @@ pub(super) async fn bodies(db: &Db, of: Vec<Source>) -> Result<Vec<Option<String
     let body = |source| match source {
         Source::Own(body) => Some(body),
         Source::Event(event, name) => {
-            objects.next().flatten().and_then(|it| told(&event, &name, &it))
+            let object = objects.next().flatten();
+            object.and_then(|object| head(&event).body(&name, &object))
         }
         Source::Missing => None,
     };
     Ok(of.into_iter().map(body).collect())
 }
 
-fn told(event: &StoredEvent, name: &str, object: &str) -> Option<String> {
-    let body = Body {
-        id: &event.id,
-        event: name,
-        created_at: event.created_at,
-        env: &event.env,
-        sequence: event.sequence,
-        data: serde_json::from_str(object).ok()?,
-    };
-    Some(body.text())
+fn head(event: &StoredEvent) -> Head<'_> {
+    Head { id: &event.id, created_at: event.created_at, env: &event.env, sequence: event.sequence }
+}
+
+/// Puts claims off that cannot be told now, and gives up those that are old. Neither keeps others of
+/// their endpoint waiting.
+pub(super) async fn put_off(db: &Db, claims: &[Claim], now: Moment) -> Result<(), sqlx::Error> {
+    let old = DeliveryId::first_at(now.before(UNTOLD_FOR));
+    let mut tx = db.write().await?;
+    let these = db.engine().among("delivery_id", "$1");
+    let ended = db.engine().among("id", "$1");
+    for (fence, ids) in Claim::by_fence(claims) {
+        let sql = format!(
+            "DELETE FROM webhook_queue WHERE {these} AND fence = $2 AND delivery_id < $3 \
+             RETURNING delivery_id"
+        );
+        let query = sqlx::query_scalar(AssertSqlSafe(sql)).bind(&ids).bind(fence);
+        let gone: Vec<String> = query.bind(old.as_str()).fetch_all(tx.conn()).await?;
+        let sql = format!(
+            "UPDATE webhook_deliveries SET status = 'giving_up', attempts = attempts + 1, \
+             error_message = $2, next_attempt_at = NULL WHERE {ended}"
+        );
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(serde_json::Value::from(gone).to_string());
+        query.bind(UNTOLD).execute(tx.conn()).await?;
+        let sql = format!(
+            "UPDATE webhook_queue SET due_at = $3, lease_until = 0 WHERE {these} AND fence = $2"
+        );
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(ids).bind(fence);
+        query.bind(now.after(UNTOLD_AGAIN).micros()).execute(tx.conn()).await?;
+    }
+    tx.commit().await?;
+    let first = claims.first().map(|claim| claim.id.as_str());
+    tracing::error!(delivery.id = first, count = claims.len(), "not delivered now: {UNTOLD}");
+    Ok(())
 }

@@ -18,6 +18,7 @@ use crate::id::{DeliveryId, EndpointId};
 use crate::outbound::Answer;
 use crate::retention::Portion;
 
+use super::claims;
 use super::lanes::{Ended, Hungry, Lanes};
 use super::leftovers;
 use super::model::Endpoint;
@@ -302,7 +303,8 @@ impl Deliverer {
     /// Claims what is due for one endpoint.
     async fn claim(self, lane: Hungry) {
         let now = self.app.now();
-        let claimed = db::in_time(sql::claim_deliveries(&self.app.db, &lane, (now, LEASE))).await;
+        let claimed =
+            db::in_time(claims::claim_deliveries(&self.app.db, &lane, (now, LEASE))).await;
         let claimed = claimed.unwrap_or_else(|cause| {
             tracing::warn!(%cause, endpoint.id = %lane.endpoint, "claiming deliveries");
             Vec::new()
@@ -313,7 +315,8 @@ impl Deliverer {
 
     /// Leaves to others, or for later, what was claimed in vain.
     async fn give_back(self, claimed: Vec<Ready>) {
-        if let Err(cause) = db::in_time(sql::release_deliveries(&self.app.db, &claimed)).await {
+        let claims: Vec<claims::Claim> = claimed.iter().map(claims::Claim::from).collect();
+        if let Err(cause) = db::in_time(claims::release_deliveries(&self.app.db, &claims)).await {
             // The claims run out by themselves.
             tracing::warn!(%cause, "giving deliveries back");
         }

@@ -7,7 +7,7 @@ use sqlx::AnyPool;
 
 use crate::clock::Moment;
 use crate::db::Db;
-use crate::id::{DeliveryId, EndpointId, Id as _};
+use crate::id::{DeliveryId, EndpointId};
 use crate::retention::Portion;
 
 /// Deletes some deliveries that nobody makes, because their endpoints are switched off, made before
@@ -63,7 +63,7 @@ pub(super) async fn sweep_endpoint(
     endpoint: &str,
     portion: Portion,
 ) -> Result<Option<Duration>, sqlx::Error> {
-    let number = EndpointId::from_text(endpoint.to_owned()).number();
+    // Both name all arguments: PostgreSQL wants to know the type of each.
     for sql in [
         "DELETE FROM webhook_queue WHERE delivery_id IN (SELECT delivery_id FROM webhook_queue \
          WHERE endpoint_id = $1 AND $2 = $2 LIMIT $3)",
@@ -72,7 +72,10 @@ pub(super) async fn sweep_endpoint(
     ] {
         let mut tx = db.write().await?;
         let begun = Instant::now();
-        let query = sqlx::query(sql).bind(endpoint).bind(number).bind(portion.rows());
+        let query = sqlx::query(sql)
+            .bind(endpoint)
+            .bind(EndpointId::number_of(endpoint))
+            .bind(portion.rows());
         let deleted = query.execute(tx.conn());
         let deleted = deleted.await?.rows_affected();
         tx.commit().await?;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `model` | endpoints, deliveries, what follows from an attempt; pure |
 //! | `bodies` | what deliveries send |
+//! | `claims` | who makes which of them |
 //! | `lanes` | whose delivery is made next; pure |
 //! | `deliver` | the loop that makes deliveries |
 //! | `record` | writing down what came of one |
@@ -23,6 +24,7 @@
 //! a host that dies leaves of it is found by that row.
 
 mod bodies;
+mod claims;
 pub mod deliver;
 mod endpoints;
 pub mod http;

@@ -22,8 +22,11 @@ pub(super) async fn replay(app: &App, caller: &Caller, id: &str) -> Result<Deliv
     if !endpoint.is_active {
         return Err(Problem::new(ErrorCode::WebhookEndpointInactive));
     }
-    // The event may be swept before this one.
-    let body = sql::find_body(&app.db, &owner, id).await?.ok_or_else(missing)?;
+    let gone = || {
+        let message = "What it told is not kept any more, and cannot be told again.";
+        Problem::because(ErrorCode::WebhookDeliveryNotFound, message)
+    };
+    let body = sql::find_body(&app.db, &owner, id).await?.ok_or_else(gone)?;
     let again = NewDelivery {
         id: app.ids.id(),
         owner: owner.clone(),
@@ -31,6 +34,7 @@ pub(super) async fn replay(app: &App, caller: &Caller, id: &str) -> Result<Deliv
         endpoint_id: earlier.endpoint_id,
         event_id: earlier.event_id,
         event: earlier.event_type,
+        // It may outlive the event.
         own_body: Some(body),
         is_test: earlier.is_test,
         replayed_from: Some(earlier.id.to_string()),

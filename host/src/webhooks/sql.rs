@@ -1,6 +1,5 @@
 //! Statements about webhooks.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sqlx::any::AnyRow;
@@ -13,11 +12,10 @@ use crate::db::cell::Kind::Int;
 use crate::db::lookup::Lookup;
 use crate::db::{Db, Engine};
 use crate::env::Env;
-use crate::events::outbox::{Ready, owner};
+use crate::events::outbox::owner;
 use crate::id::{DeliveryId, EndpointId, EventId, Id as _, MerchantId};
 
 use super::bodies::{self, Source};
-use super::lanes::{First, Hungry};
 use super::model::{Delivery, Endpoint, OldSecret, Status};
 
 /// How long it is from one look at what others have under way to the next: at first, and at most.
@@ -312,9 +310,8 @@ pub(super) async fn list_deliveries(
     filter: &Filter,
 ) -> Result<Vec<Delivery>, sqlx::Error> {
     let is_in = |status: Status| filter.status == status.as_str();
-    let number = |id: &str| EndpointId::from_text(id.to_owned()).number();
     // By whatever leads to the fewest.
-    let (which, number) = if is_in(Status::Pending) || is_in(Status::Failed) {
+    let (which, found_by) = if is_in(Status::Pending) || is_in(Status::Failed) {
         let of_owner = "e.owner_number = $7 AND e.owner = $1";
         let which = format!("{WAITING} {of_owner} AND ($3 = '' OR e.id = $3)");
         (which, merchant.owner_number(env))
@@ -323,7 +320,10 @@ pub(super) async fn list_deliveries(
         (format!("{DELIVERIES} {of_owner} AND $3 = ''"), merchant.owner_number(env))
     } else {
         let of_endpoint = "d.endpoint_number = $7 AND d.endpoint_id = $3";
-        (format!("{DELIVERIES} {of_endpoint} AND e.owner = $1"), number(&filter.endpoint_id))
+        (
+            format!("{DELIVERIES} {of_endpoint} AND e.owner = $1"),
+            EndpointId::number_of(&filter.endpoint_id),
+        )
     };
     let sql = format!(
         "SELECT {DELIVERY_COLUMNS} {which} AND d.id_number <= $8 AND d.id < $2 \
@@ -340,7 +340,7 @@ pub(super) async fn list_deliveries(
         .bind(filter.status.as_str())
         .bind(filter.event_type.as_str())
         .bind(filter.limit + 1)
-        .bind(number)
+        .bind(found_by)
         .bind(before.map_or(i64::MAX, DeliveryId::number));
     query.fetch_all(pool).await?.iter().map(delivery).collect()
 }
@@ -370,7 +370,7 @@ pub(super) async fn find_body(
     );
     let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(owner).bind(id);
     let Some(row) = query.fetch_optional(db.pool()).await? else { return Ok(None) };
-    Ok(bodies::bodies(db, vec![Source::of(&row)?]).await?.pop().flatten())
+    Ok(bodies::bodies(db, vec![Source::of(&row)]).await?.pop().flatten())
 }
 
 fn delivery(row: &AnyRow) -> Result<Delivery, sqlx::Error> {
@@ -414,142 +414,6 @@ pub(super) async fn find_due_endpoints(
     let query = sqlx::query_scalar::<_, String>(sql).bind(now.micros()).bind(database_now);
     let found = query.fetch_all(db.pool()).await?;
     Ok(found.into_iter().map(EndpointId::from_text).collect())
-}
-
-/// Which of an endpoint's deliveries are claimed.
-struct Pick {
-    among: &'static str,
-    order: &'static str,
-}
-
-/// What has been due for longest.
-const OLDEST: Pick = Pick { among: "", order: "q.due_at, q.delivery_id" };
-/// What was made last, of some that fell due last: it may be the turn of none of these.
-const NEWEST: Pick = Pick {
-    among: "AND q.delivery_id IN (SELECT n.delivery_id FROM webhook_queue n \
-            WHERE n.endpoint_id = $2 AND n.due_at <= $3 AND n.lease_until < $4 \
-            ORDER BY n.due_at DESC LIMIT 100)",
-    order: "q.delivery_id DESC",
-};
-
-/// Claims deliveries of an endpoint that are due and that nobody holds, in the order wanted, for
-/// `lease` by the database's clock. Of an endpoint that wants order, only those that no
-/// earlier change of the same object waits before. What was handed over and turned away is due.
-pub(super) async fn claim_deliveries(
-    db: &Db,
-    Hungry { endpoint, room, turned_away, first }: &Hungry,
-    (now, lease): (Moment, Duration),
-) -> Result<Vec<Ready>, sqlx::Error> {
-    let mut tx = db.write().await?;
-    let database_now = tx.now(db.engine()).await?;
-    // Waits for nobody who has a row: he may want one of these.
-    let skip = match db.engine() {
-        Engine::Postgres => "FOR UPDATE OF q SKIP LOCKED",
-        Engine::Sqlite => "",
-    };
-    if !turned_away.is_empty() {
-        let these = db.engine().among("q.delivery_id", "$2");
-        let sql = format!(
-            "UPDATE webhook_queue SET due_at = $1 WHERE delivery_id IN (\
-             SELECT q.delivery_id FROM webhook_queue q \
-             WHERE {these} AND q.fence = 0 AND q.due_at > $1 {skip})"
-        );
-        let ids: Vec<&str> = turned_away.iter().map(DeliveryId::as_str).collect();
-        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(now.micros());
-        query.bind(serde_json::Value::from(ids).to_string()).execute(tx.conn()).await?;
-    }
-    let picks = match first {
-        First::Oldest => &[OLDEST][..],
-        First::Newest => &[NEWEST, OLDEST],
-    };
-    let lease_until = database_now.after(lease).micros();
-    let mut claimed: Vec<String> = Vec::new();
-    for Pick { among, order } in picks {
-        let sql = format!(
-            "UPDATE webhook_queue SET lease_until = $1, fence = fence + 1 WHERE delivery_id IN (\
-             SELECT q.delivery_id FROM webhook_queue q JOIN webhook_endpoints e \
-             ON e.id = q.endpoint_id \
-             WHERE q.endpoint_id = $2 AND e.is_active = 1 AND q.due_at <= $3 AND q.lease_until < $4 \
-             AND NOT EXISTS (SELECT 1 FROM webhook_queue o \
-             WHERE o.endpoint_id = q.endpoint_id AND o.object_id = q.object_id \
-             AND o.sequence < q.sequence) {among} ORDER BY {order} LIMIT $5 {skip}) \
-             RETURNING delivery_id"
-        );
-        claimed = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
-            .bind(lease_until)
-            .bind(endpoint.as_str())
-            .bind(now.micros())
-            .bind(database_now.micros())
-            .bind(i64::try_from(*room).unwrap_or(1))
-            .fetch_all(tx.conn())
-            .await?;
-        if !claimed.is_empty() {
-            break;
-        }
-    }
-    let rows = if claimed.is_empty() {
-        Vec::new()
-    } else {
-        let these = db.engine().among("q.delivery_id", "$1");
-        let sql = format!(
-            "SELECT d.id, d.attempts, d.is_test, q.fence, e.updated_at, {} \
-             FROM webhook_queue q JOIN webhook_deliveries d ON d.id = q.delivery_id \
-             JOIN webhook_endpoints e ON e.id = q.endpoint_id {} \
-             WHERE {these} ORDER BY q.due_at, d.id",
-            bodies::COLUMNS,
-            bodies::EVENT
-        );
-        let query = sqlx::query(sqlx::AssertSqlSafe(sql));
-        query.bind(serde_json::Value::from(claimed).to_string()).fetch_all(tx.conn()).await?
-    };
-    tx.commit().await?;
-    let until = now.after(lease.saturating_sub(2 * limits::WEBHOOK_EXCHANGE_MAX));
-    let sources = rows.iter().map(Source::of).collect::<Result<_, _>>()?;
-    let made = rows.iter().zip(bodies::bodies(db, sources).await?);
-    made.filter_map(|(row, body)| ready(row, (endpoint, until), body).transpose()).collect()
-}
-
-/// Gives claims back of which nothing came.
-pub(super) async fn release_deliveries(db: &Db, claimed: &[Ready]) -> Result<(), sqlx::Error> {
-    let mut tx = db.write().await?;
-    let mut by_fence: BTreeMap<i64, Vec<&str>> = BTreeMap::new();
-    for ready in claimed {
-        by_fence.entry(ready.fence).or_default().push(ready.id.as_str());
-    }
-    let these = db.engine().among("delivery_id", "$1");
-    let sql = format!("UPDATE webhook_queue SET lease_until = 0 WHERE {these} AND fence = $2");
-    for (fence, ids) in by_fence {
-        let query = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()));
-        let query = query.bind(serde_json::Value::from(ids).to_string()).bind(fence);
-        query.execute(tx.conn()).await?;
-    }
-    tx.commit().await
-}
-
-/// A claimed delivery, unless nobody knows here what it sends: it is tried once more when the claim
-/// has run out, by a host that may be of a later build.
-fn ready(
-    row: &AnyRow,
-    (endpoint, until): (&EndpointId, Moment),
-    body: Option<String>,
-) -> Result<Option<Ready>, sqlx::Error> {
-    let id = DeliveryId::from_text(row.try_get("id")?);
-    let Some(body) = body else {
-        let why = "its event is not there or cannot be shown";
-        tracing::error!(delivery.id = %id, why, "not delivered now");
-        return Ok(None);
-    };
-    Ok(Some(Ready {
-        id,
-        endpoint_id: endpoint.clone(),
-        event: row.try_get("event_type")?,
-        body,
-        attempts: row.try_get("attempts")?,
-        is_test: row.try_get::<i64, _>("is_test")? != 0,
-        fence: row.try_get("fence")?,
-        version: row.try_get("updated_at")?,
-        until,
-    }))
 }
 
 /// Gives back every lease, so that deliveries need not wait for them to run out. Only for a

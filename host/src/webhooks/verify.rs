@@ -10,11 +10,13 @@ use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
 use crate::config::limits;
+use crate::env::Env;
 use crate::events::{DISABLED, canonical};
-use crate::id::{DeliveryId, EventId};
+use crate::id::{DeliveryId, EndpointId, EventId, Id as _, MerchantId};
 use crate::ledger::verify::{Check, Faults, Fresh};
 use crate::payouts::verify::Looked;
 
+use super::bodies::{EVENT, UNTOLD};
 use super::deliver::LEFT_ALONE;
 
 /// What is asked of all deliveries: by the event that each names, if it names one.
@@ -28,21 +30,20 @@ const OF_ALL: Check = Check {
             WHERE d.is_test = 0 AND (d.event_id IS NOT NULL \
             OR d.replayed_from_id IS NULL) AND ((v.id IS NULL AND d.replayed_from_id IS NULL \
             AND d.id >= '{kept delivery}') OR (v.id IS NOT NULL AND v.body IS NULL) \
-            OR v.merchant_id || '/' || v.env <> d.owner)",
+            OR v.merchant_id || '/' || v.env <> d.owner \
+            OR REPLACE(v.type, '.', '_') <> REPLACE(d.event_type, '.', '_'))",
 };
 
-/// What is asked of fresh deliveries: their events are found among those of whoever owns the
+/// What is asked of fresh deliveries (`{its event}` is [`EVENT`]): their events are found among those of whoever owns the
 /// endpoint. `{kept}` is the first event that was not swept: of a replay only the event's own id
 /// says how old it is.
 const OF_DELIVERIES: Check = Check {
     name: OF_ALL.name,
     means: OF_ALL.means,
     finds: "SELECT d.id FROM {deliveries} LEFT JOIN webhook_endpoints e ON e.id = d.endpoint_id \
-            LEFT JOIN events v ON v.owner_number = e.owner_number \
-            AND v.id_number = d.event_number AND v.id = d.event_id \
-            AND v.merchant_id = e.merchant_id AND v.env = e.env AND v.body IS NOT NULL \
-            WHERE d.is_test = 0 AND v.id IS NULL AND (d.event_id >= '{kept}' \
-            OR (d.replayed_from_id IS NULL AND d.id >= '{kept delivery}'))",
+            {its event} WHERE d.is_test = 0 AND ((v.id IS NULL AND (d.event_id >= '{kept}' \
+            OR (d.replayed_from_id IS NULL AND d.id >= '{kept delivery}'))) \
+            OR REPLACE(v.type, '.', '_') <> REPLACE(d.event_type, '.', '_'))",
 };
 
 /// How long before its delivery an event may have been made: while it waited for the writer.
@@ -62,6 +63,12 @@ const CHECKS: &[Check] = &[
         means: "is a delivery to an endpoint of another merchant or environment, or to none",
         finds: "SELECT d.id FROM {deliveries} LEFT JOIN webhook_endpoints e \
                 ON e.id = d.endpoint_id WHERE e.id IS NULL OR e.owner <> d.owner",
+    },
+    Check {
+        name: "delivery-body",
+        means: "is a delivery that says something else than its event",
+        finds: "SELECT d.id FROM {deliveries} WHERE d.body IS NOT NULL AND d.is_test = 0 \
+                AND d.replayed_from_id IS NULL",
     },
     Check {
         name: "delivery-replay",
@@ -149,6 +156,7 @@ pub async fn verify(
     let swept = looked.swept.get("events").copied().unwrap_or_default();
     let of_event = if fresh.is_all() { &OF_ALL } else { &OF_DELIVERIES };
     let sql = of_event.finds.replace("{deliveries}", &deliveries);
+    let sql = sql.replace("{its event}", EVENT);
     let sql = sql.replace("{kept}", EventId::first_at(swept).as_str());
     let kept_delivery = DeliveryId::first_at(swept.after(EVENT_BEFORE_DELIVERY));
     let sql = sql.replace("{kept delivery}", kept_delivery.as_str());
@@ -163,6 +171,7 @@ pub async fn verify(
         check.run_as(&mut *db, (sql, &[]), faults).await?;
     }
     given_up_early(db, &deliveries, faults).await?;
+    numbers(db, &deliveries, faults).await?;
     missing_deliveries(db, (fresh, kept), faults).await?;
     endpoints(db, faults).await
 }
@@ -187,9 +196,14 @@ fn state(url: &Value, events: &Value, is_ordered: &Value) -> String {
 async fn endpoints(db: &mut AnyConnection, faults: &mut Faults) -> Result<(), sqlx::Error> {
     let told = list_told(&mut *db).await?;
     let nothing = Told::default();
-    let sql = "SELECT id, url, events, is_ordered, is_active, times_disabled \
+    let sql = "SELECT id, url, events, is_ordered, is_active, times_disabled, owner, owner_number \
                FROM webhook_endpoints WHERE deleted_at IS NULL";
     for row in sqlx::query(sql).fetch_all(db).await? {
+        let (owner, number): (String, i64) = (row.try_get(6)?, row.try_get(7)?);
+        if number != owner_number(&owner) {
+            let id: String = row.try_get(0)?;
+            faults.add("endpoint-owner", format!("{id} is an endpoint of no owner's number"));
+        }
         let (id, url): (String, String) = (row.try_get(0)?, row.try_get(1)?);
         let events: Value = serde_json::from_str(&row.try_get::<String, _>(2)?).unwrap_or_default();
         let (is_ordered, is_active): (i64, i64) = (row.try_get(3)?, row.try_get(4)?);
@@ -258,7 +272,41 @@ async fn missing_deliveries(
     Ok(())
 }
 
-/// A receiver is tried as often as the schedule says, unless it answers that it is gone.
+/// The number of merchant and environment in one.
+fn owner_number(owner: &str) -> i64 {
+    let (merchant, env) = owner.split_once('/').unwrap_or_default();
+    let merchant = MerchantId::from_text(merchant.to_owned());
+    merchant.owner_number(Env::parse(env).unwrap_or(Env::Test))
+}
+
+/// Deliveries are listed by numbers that follow from what they name.
+async fn numbers(
+    db: &mut AnyConnection,
+    deliveries: &str,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
+    let sql = format!(
+        "SELECT d.id, d.owner, d.endpoint_id, d.event_id, d.id_number, d.owner_number, \
+         d.endpoint_number, d.event_number FROM {deliveries}"
+    );
+    let mut rows = sqlx::query(AssertSqlSafe(sql)).fetch(db);
+    while let Some(row) = rows.try_next().await? {
+        let (id, owner): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        let (endpoint, event): (String, Option<String>) = (row.try_get(2)?, row.try_get(3)?);
+        let stated: [i64; 3] = [row.try_get(4)?, row.try_get(5)?, row.try_get(6)?];
+        let follows =
+            [DeliveryId::number_of(&id), owner_number(&owner), EndpointId::number_of(&endpoint)];
+        let event = event.as_deref().map(EventId::number_of);
+        if stated != follows || row.try_get::<Option<i64>, _>(7)? != event {
+            let what = format!("{id} is a delivery that lists do not find");
+            faults.add("delivery-numbers", what);
+        }
+    }
+    Ok(())
+}
+
+/// A receiver is tried as often as the schedule says, unless it answers that it is gone, or there is
+/// nothing to tell it.
 async fn given_up_early(
     db: &mut AnyConnection,
     deliveries: &str,
@@ -268,7 +316,8 @@ async fn given_up_early(
     let sql = format!(
         "SELECT d.id, d.attempts FROM {deliveries} WHERE d.status = 'giving_up' \
          AND (d.is_test = 0 OR d.replayed_from_id IS NOT NULL) AND d.attempts < $1 \
-         AND (d.response_status IS NULL OR d.response_status <> 410)"
+         AND (d.response_status IS NULL OR d.response_status <> 410) \
+         AND COALESCE(d.error_message, '') <> '{UNTOLD}'"
     );
     for row in sqlx::query(AssertSqlSafe(sql)).bind(all).fetch_all(db).await? {
         let (id, attempts): (String, i64) = (row.try_get(0)?, row.try_get(1)?);

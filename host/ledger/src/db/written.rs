@@ -1,30 +1,33 @@
-//! What the database is known to have: rows that very many others name, and that are the same for
-//! ever. One goes with whatever names it until it is there for sure.
+//! Rows that very many others name, and that are the same for ever, such as how a route was set. One
+//! is written again with each row that names it, until the database has it for certain.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{Db, Moves};
 
-/// What was committed this long ago is not written once more: whatever a failover forgets is younger,
-/// or a quarantine has begun.
-const FOR_SURE_AFTER: Duration = Duration::from_secs(10);
+/// A failover may lose what was committed a moment before it. What is older than this is not lost
+/// without a quarantine.
+const CERTAIN_AFTER: Duration = Duration::from_secs(10);
 
-/// Whether the database has a row: since when, and where connections led then.
+/// Whether the database has such a row: since when, and where connections led then.
 #[derive(Debug, Default)]
 pub struct Written(Mutex<Option<(Moves, Instant)>>);
 
 impl Written {
-    /// Whether the database that connections lead to, as of `moves`, has it for sure.
+    /// Nothing where the database has it for certain; otherwise it is written once more, and this is
+    /// where connections lead now, for [`Self::note`] once that is committed.
     #[must_use]
-    pub fn is_sure(&self, db: &Db, moves: Moves) -> bool {
+    pub fn unless_certain(&self, db: &Db) -> Option<Moves> {
+        let moves = db.moves();
         let written = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // As long as they lead elsewhere, each may lead to another place.
-        !db.has_moved()
-            && written.is_some_and(|(then, at)| then == moves && at.elapsed() >= FOR_SURE_AFTER)
+        let is_certain =
+            written.is_some_and(|(then, at)| then == moves && at.elapsed() >= CERTAIN_AFTER);
+        // While connections move to another server, each may lead to another one.
+        (db.has_moved() || !is_certain).then_some(moves)
     }
 
-    /// It went with something that is committed; `moves` is as of before.
+    /// It is committed.
     pub fn note(&self, moves: Moves) {
         let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if written.is_none_or(|(then, _)| then != moves) {

@@ -326,7 +326,8 @@ pub(super) struct Link<'a> {
 }
 
 impl Link<'_> {
-    /// The link's hash: SHA-256 over its fields and the hash before, in base64.
+    /// The link's hash: SHA-256 over its fields and the hash before, in base64: every
+    /// journal of a wallet has one.
     #[must_use]
     pub(super) fn hash(&self) -> String {
         let mut hash = Sha256::new();

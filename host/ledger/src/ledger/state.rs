@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::clock::Moment;
 use crate::db::bulk::{Removal, Render, RowChange, Shape};
-use crate::db::cell::Row;
+use crate::db::cell::{Cell, Row};
 use crate::error::{ErrorCode, Problem};
 use crate::id::{IdGenerator, JournalId};
 use crate::money::Minor;
@@ -318,11 +318,26 @@ impl Reserved {
     }
 }
 
+/// Adds a row that may be there already, as whoever writes it at the same time has it: once, and in
+/// the order in which every host inserts them, so that no two wait for each other.
+fn insert_in_order(rows: &mut Vec<Row>, row: Row) {
+    let key = |row: &Row| row.first().and_then(Cell::as_text).unwrap_or_default().to_owned();
+    let own = key(&row);
+    let after = rows.partition_point(|known| key(known) <= own);
+    let mut alike = rows[..after].iter().rev().take_while(|known| key(known) == own);
+    if !alike.any(|known| *known == row) {
+        rows.insert(after, row);
+    }
+}
+
 impl Out {
     fn take_row(&mut self, change: RowChange) {
         match change {
             RowChange::Insert(shape, row, render) => {
                 let rows = self.inserts.entry(shape.table()).or_insert_with(|| (shape, Vec::new()));
+                if shape.is_counted() {
+                    return insert_in_order(&mut rows.1, row);
+                }
                 if let Some(render) = render {
                     self.renders.insert((shape.table(), rows.1.len()), render);
                 }

@@ -22,7 +22,8 @@ use crate::db::Engine;
 use crate::ledger::verify::{Check, Faults, Fresh, StoredJournal, These, Walk, fill_in};
 use crate::rails::RecipientFields;
 use crate::recipients::verify::has_account;
-use crate::rules::tariff::{self, Tariff};
+use crate::rules::sql::{TARIFF, tariff};
+use crate::rules::tariff::Tariff;
 
 use super::event_body;
 use super::model::{Costs, Payout};
@@ -395,16 +396,16 @@ impl Portion {
         these: These,
     ) -> Result<Self, sqlx::Error> {
         let query = these.query(&format!(
-            "SELECT p.*, {} FROM payouts p LEFT JOIN tariffs t ON t.id = p.tariff \
-             WHERE {{these p.id}} ORDER BY p.id",
-            tariff::COLUMNS
+            "SELECT p.*, {TARIFF} FROM payouts p LEFT JOIN tariffs t ON t.id = p.tariff \
+             WHERE {{these p.id}} ORDER BY p.id"
         ));
         let rows = query.fetch_all(&mut *db).await?;
         let payouts: Vec<Payout> = rows.iter().map(sql::payout).collect::<Result<_, _>>()?;
         let (mut made, mut tariffs) = (BTreeSet::new(), HashMap::new());
         for (row, payout) in rows.iter().zip(&payouts) {
-            if let (false, Some(tariff)) =
-                (tariffs.contains_key(&payout.tariff), Tariff::read(row)?)
+            if !tariffs.contains_key(&payout.tariff)
+                // What cannot be read is told as if it were gone.
+                && let Ok(Some(tariff)) = tariff(row)
             {
                 tariffs.insert(payout.tariff.clone(), tariff);
             }
@@ -431,7 +432,7 @@ fn check_price(payout: &Payout, tariff: Option<&Tariff>, faults: &mut Faults) {
         let what = format!("payout {} has a tariff that was changed or is gone", payout.id);
         return faults.add("payout-price", what);
     };
-    let costs = Costs::of(payout.costs.amount, (tariff, &payout.charges));
+    let costs = Costs::of(payout.costs.amount, tariff, &payout.charges);
     if tariff.lines.len() != payout.charges.len() || costs.ok() != Some(payout.costs) {
         let what = format!("payout {} costs something else than its price says", payout.id);
         faults.add("payout-price", what);

@@ -118,13 +118,13 @@ impl<'a, F: Feature> Carry<'a, F> {
                     OrderStage::UnderWay | OrderStage::Ended => Step::Rerouted(attempt.fixed()),
                 };
                 let moves = self.push_attempt(&mut ended, (&attempt, &route));
-                self.join((route, file, Some(moves)), step, ended).await.map(|()| None)
+                self.join((route, file, moves), step, ended).await.map(|()| None)
             }
         }
     }
 
-    /// Commits that it has joined a file; where a new attempt does, with where connections led
-    /// before. In the sandbox the file goes out at once.
+    /// Commits that it has joined a file, perhaps with how its route is set: then with where
+    /// connections led before. In the sandbox the file goes out at once.
     async fn join(
         self,
         (route, file, moves): (Arc<ReadyRoute>, PaymentFile, Option<Moves>),
