@@ -134,6 +134,13 @@ async fn what_cannot_be_told_now_is_told_later(
         until(host, "status=failed", |found| found.len() == 1).await;
         host.run(&["UPDATE payouts SET charges = '{'".to_owned()]).await;
         host.advance(4 * 86_400);
+        // Not before it was put off once.
+        let put_off = format!(
+            "SELECT COUNT(*) FROM webhook_queue WHERE lease_until = 0 AND due_at > {}",
+            host.clock.now().after(Duration::from_secs(300)).micros()
+        );
+        host.until_count(&put_off, 1).await;
+        host.advance(600);
         let given_up = until(host, "status=giving_up", |found| found.len() == 1).await.remove(0);
         assert_eq!(
             (&given_up["attempts"], &given_up["next_attempt_at"]),

@@ -260,10 +260,10 @@ pub async fn agree(app: &App, actor: &Actor, asked: Asked<'_>) -> Result<Verdict
     let known = sql::get(app.db.pool(), &place).await?;
     let wanted = asked.wanted.to_string();
     if people <= 1 {
-        // It took more when somebody asked for it.
-        let same = known.as_ref().filter(|it| it.wanted == wanted).map(taken_away);
-        let (rows, guards) = same.into_iter().unzip();
-        return Ok(Verdict::Go(Agreement { rows, guards, others: Vec::new(), people }));
+        // It took more when somebody asked for it. Nobody's word is needed, so none is guarded.
+        let same = known.filter(|it| it.wanted == wanted);
+        let rows = same.map(|same| TAKEN_AWAY.of(same.place)).into_iter().collect();
+        return Ok(Verdict::Go(Agreement { rows, people, ..Agreement::default() }));
     }
     let same = known.as_ref().filter(|it| it.expires_at > now && it.wanted == wanted);
     let votes = same.map_or(&[][..], |same| &same.votes);

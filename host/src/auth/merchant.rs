@@ -104,7 +104,7 @@ impl Merchant {
 
     /// From now on its days run by another calendar.
     pub fn change_timezone(&mut self, timezone: TimeZone, now: Moment) {
-        if timezone == self.timezone {
+        if timezone.iana_name() == self.timezone.iana_name() {
             return;
         }
         let since = now.before(FORMER_KEPT).micros();

@@ -31,8 +31,8 @@ pub async fn tell(app: App) {
 }
 
 async fn tell_all(app: &App) -> Result<(), Problem> {
-    for batch in sql::list_emptied(app.db.pool(), limits::BATCHES_ENDED_AT_ONCE).await? {
-        unless_changed(lapse(app, &batch).await)?;
+    if let Err(problem) = lapse_all(app).await {
+        tracing::warn!(%problem, "letting batches lapse of which nothing is left");
     }
     let ended = sql::list_ended(app.db.pool(), limits::BATCHES_ENDED_AT_ONCE).await?;
     if ended.is_empty() {
@@ -53,6 +53,13 @@ fn unless_changed(done: Result<(), Problem>) -> Result<(), Problem> {
         Err(problem) if problem.code() == ErrorCode::StateConflict => Ok(()),
         other => other,
     }
+}
+
+async fn lapse_all(app: &App) -> Result<(), Problem> {
+    for batch in sql::list_emptied(app.db.pool(), limits::BATCHES_ENDED_AT_ONCE).await? {
+        unless_changed(lapse(app, &batch).await)?;
+    }
+    Ok(())
 }
 
 /// Nobody is asked any more about a batch of which nothing is left.

@@ -179,11 +179,8 @@ async fn attempt(
         .guards(request.agreement.guards.clone())
         .reserve(request.reservation.clone())
         .replying(|(batch, counts)| reply(batch, counts));
-    let command = match what {
-        // An approval takes its own request away.
-        Change::Approve => command,
-        _ => approvals::ending(command, ACTS_OF_SEVERAL, batch.id.as_str()),
-    };
+    // Whoever has asked for it with other drafts is not waited for either.
+    let command = approvals::ending(command, ACTS_OF_SEVERAL, batch.id.as_str());
     let done = app.writer.work(command).await?;
     if what == Change::Approve {
         app.transfers.wake();

@@ -64,13 +64,14 @@ pub fn instant(name: &str, value: Option<&str>) -> Result<Option<Moment>, Proble
 }
 
 /// A filter by what comes after a time, where there is one. Answers show instants to the millisecond:
-/// what was made within the one that is named does not come after it.
+/// what was made within one that is named like that does not come after it.
 ///
 /// # Errors
 /// `invalid_filter`.
 pub fn after(name: &str, value: Option<&str>) -> Result<Option<Moment>, Problem> {
-    let last_of = |at: Moment| Moment::from_micros(at.micros().div_euclid(1000) * 1000 + 999);
-    Ok(instant(name, value)?.map(last_of))
+    let is_shown = |at: &Moment| value == Some(at.to_string().as_str());
+    let end_of = |at: Moment| Moment::from_micros(at.micros().saturating_add(999));
+    Ok(instant(name, value)?.map(|at| if is_shown(&at) { end_of(at) } else { at }))
 }
 
 /// Refuses a filter that could find nothing: too long, or with control characters. Page sizes, cursors and

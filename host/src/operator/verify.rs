@@ -197,10 +197,10 @@ pub async fn verify(
     routes(db, &said, faults).await
 }
 
-/// The timezones that a merchant had of late are the last ones of those that the audit log names.
+/// The timezones that a merchant had of late are among those that the audit log names, in whichever
+/// order the clocks of several hosts have put its lines.
 async fn former_timezones(db: &mut AnyConnection, faults: &mut Faults) -> Result<(), sqlx::Error> {
-    let sql =
-        "SELECT subject_id, before, after FROM audit WHERE action = 'merchant.update' ORDER BY id";
+    let sql = "SELECT subject_id, before, after FROM audit WHERE action = 'merchant.update'";
     let mut left: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for row in sqlx::query(sql).fetch_all(&mut *db).await? {
         let timezone = |column: usize| {
@@ -217,9 +217,12 @@ async fn former_timezones(db: &mut AnyConnection, faults: &mut Faults) -> Result
     for row in sqlx::query(sql).fetch_all(&mut *db).await? {
         let (id, former): (String, String) = (row.try_get(0)?, row.try_get(1)?);
         let former: Vec<FormerTimezone> = serde_json::from_str(&former).unwrap_or_default();
-        let former: Vec<String> = former.into_iter().map(|former| former.name).collect();
-        let left = left.get(&id).map_or(&[][..], Vec::as_slice);
-        if former.is_empty() || !left.ends_with(&former) {
+        let left = left.entry(id.clone()).or_default();
+        let mut was_left = |former: &FormerTimezone| {
+            let found = left.iter().position(|name| *name == former.name);
+            found.map(|at| left.swap_remove(at)).is_some()
+        };
+        if former.is_empty() || !former.iter().all(&mut was_left) {
             let what = format!("merchant {id} had other timezones than somebody has changed");
             faults.add("merchant-settings", what);
         }

@@ -310,10 +310,11 @@ async fn deliveries(app: &App, payout: &Payout) -> Result<Vec<Step>, Problem> {
 /// tells.
 async fn price(app: &App, payout: &Payout) -> Option<What> {
     let tariff = get_tariff(app.db.pool(), &payout.tariff).await;
-    let Ok(Some(Tariff { pack, version, digest, lines, .. })) = tariff else {
-        tracing::error!(payout.id = %payout.id, tariff = payout.tariff, "a tariff is not to be had");
-        return None;
-    };
+    let tariff = tariff.unwrap_or_else(|cause| {
+        tracing::error!(%cause, payout.id = %payout.id, "a tariff cannot be read");
+        None
+    });
+    let Tariff { pack, version, digest, lines, .. } = tariff?;
     let line = |((kind, label), amount): ((String, String), &i64)| CostLine {
         kind,
         label,

@@ -91,31 +91,41 @@ fn head(event: &StoredEvent) -> Head<'_> {
     Head { id: &event.id, created_at: event.created_at, env: &event.env, sequence: event.sequence }
 }
 
-/// Puts claims off that cannot be told now, and gives up those that are old. Neither keeps others of
-/// their endpoint waiting.
+/// Puts claims off that cannot be told now, and gives up those that were put off before and are old.
+/// Neither keeps others waiting, but for later changes of the same object at an ordered endpoint.
 pub(super) async fn put_off(db: &Db, claims: &[Claim], now: Moment) -> Result<(), sqlx::Error> {
-    let old = DeliveryId::first_at(now.before(UNTOLD_FOR));
+    let (old, again_at) = (DeliveryId::first_at(now.before(UNTOLD_FOR)), now.after(UNTOLD_AGAIN));
     let mut tx = db.write().await?;
-    let these = db.engine().among("delivery_id", "$1");
-    let ended = db.engine().among("id", "$1");
+    let queued = db.engine().among("delivery_id", "$1");
+    let these = db.engine().among("id", "$1");
     for (fence, ids) in Claim::by_fence(claims) {
         let sql = format!(
-            "DELETE FROM webhook_queue WHERE {these} AND fence = $2 AND delivery_id < $3 \
-             RETURNING delivery_id"
+            "DELETE FROM webhook_queue WHERE {queued} AND fence = $2 AND delivery_id < $3 \
+             AND EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.id = webhook_queue.delivery_id \
+             AND d.error_message = $4) RETURNING delivery_id"
         );
         let query = sqlx::query_scalar(AssertSqlSafe(sql)).bind(&ids).bind(fence);
-        let gone: Vec<String> = query.bind(old.as_str()).fetch_all(tx.conn()).await?;
+        let query = query.bind(old.as_str()).bind(UNTOLD);
+        let gone: Vec<String> = query.fetch_all(tx.conn()).await?;
         let sql = format!(
             "UPDATE webhook_deliveries SET status = 'giving_up', attempts = attempts + 1, \
-             error_message = $2, next_attempt_at = NULL WHERE {ended}"
+             next_attempt_at = NULL WHERE {these}"
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(serde_json::Value::from(gone).to_string());
-        query.bind(UNTOLD).execute(tx.conn()).await?;
+        query.execute(tx.conn()).await?;
         let sql = format!(
-            "UPDATE webhook_queue SET due_at = $3, lease_until = 0 WHERE {these} AND fence = $2"
+            "UPDATE webhook_queue SET due_at = $3, lease_until = 0 WHERE {queued} AND fence = $2 \
+             RETURNING delivery_id"
         );
-        let query = sqlx::query(AssertSqlSafe(sql)).bind(ids).bind(fence);
-        query.bind(now.after(UNTOLD_AGAIN).micros()).execute(tx.conn()).await?;
+        let query = sqlx::query_scalar(AssertSqlSafe(sql)).bind(ids).bind(fence);
+        let query = query.bind(again_at.micros());
+        let later: Vec<String> = query.fetch_all(tx.conn()).await?;
+        let sql = format!(
+            "UPDATE webhook_deliveries SET error_message = $2, next_attempt_at = $3 WHERE {these}"
+        );
+        let query =
+            sqlx::query(AssertSqlSafe(sql)).bind(serde_json::Value::from(later).to_string());
+        query.bind(UNTOLD).bind(again_at.micros()).execute(tx.conn()).await?;
     }
     tx.commit().await?;
     let first = claims.first().map(|claim| claim.id.as_str());

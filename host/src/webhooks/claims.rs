@@ -34,11 +34,12 @@ const NEWEST: Pick = Pick {
 /// Claims deliveries of an endpoint that are due and that nobody holds, in the order wanted, for
 /// `lease` by the database's clock. Of an endpoint that wants order, only those that no
 /// earlier change of the same object waits before. What was handed over and turned away is due.
+/// Answers as well whether there may be more.
 pub(super) async fn claim_deliveries(
     db: &Db,
     Hungry { endpoint, room, turned_away, first }: &Hungry,
     (now, lease): (Moment, Duration),
-) -> Result<Vec<Ready>, sqlx::Error> {
+) -> Result<(Vec<Ready>, bool), sqlx::Error> {
     let mut tx = db.write().await?;
     let database_now = tx.now(db.engine()).await?;
     // Waits for nobody who has a row: he may want one of these.
@@ -103,7 +104,8 @@ pub(super) async fn claim_deliveries(
     };
     tx.commit().await?;
     let until = now.after(lease.saturating_sub(2 * limits::WEBHOOK_EXCHANGE_MAX));
-    told(db, &rows, (endpoint, now, until)).await
+    let is_full = rows.len() >= *room;
+    Ok((told(db, &rows, (endpoint, now, until)).await?, is_full))
 }
 
 /// Claimed deliveries with what they send. Those that cannot be told are put off.
@@ -127,8 +129,11 @@ async fn told(
             None => untold.push(claim),
         }
     }
-    if !untold.is_empty() {
-        bodies::put_off(db, &untold, now).await?;
+    // Where that fails, their leases run out.
+    if !untold.is_empty()
+        && let Err(cause) = bodies::put_off(db, &untold, now).await
+    {
+        tracing::warn!(%cause, "putting deliveries off");
     }
     Ok(found)
 }

@@ -305,11 +305,10 @@ impl Deliverer {
         let now = self.app.now();
         let claimed =
             db::in_time(claims::claim_deliveries(&self.app.db, &lane, (now, LEASE))).await;
-        let claimed = claimed.unwrap_or_else(|cause| {
+        let (claimed, more) = claimed.unwrap_or_else(|cause| {
             tracing::warn!(%cause, endpoint.id = %lane.endpoint, "claiming deliveries");
-            Vec::new()
+            (Vec::new(), false)
         });
-        let more = claimed.len() >= lane.room;
         let _ = self.tell.send(News::Claimed(lane.endpoint, claimed, more));
     }
 

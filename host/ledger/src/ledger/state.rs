@@ -324,8 +324,7 @@ fn insert_in_order(rows: &mut Vec<Row>, row: Row) {
     let key = |row: &Row| row.first().and_then(Cell::as_text).unwrap_or_default().to_owned();
     let own = key(&row);
     let after = rows.partition_point(|known| key(known) <= own);
-    let mut alike = rows[..after].iter().rev().take_while(|known| key(known) == own);
-    if !alike.any(|known| *known == row) {
+    if rows[..after].last() != Some(&row) {
         rows.insert(after, row);
     }
 }
